@@ -16,7 +16,7 @@ ENDS = frozenset({"s_endpgm", "s_endpgm_saved", "s_code_end", "s_trap"})
 INDIRECT = frozenset({"s_setpc_b64", "s_swappc_b64"})
 # The most instructions in a block: LLVM's time is more than linear in the length of a block.
 LONGEST = 512
-_READS = re.compile(r"(global|flat|scratch|ds|s)_(load|atomic)|ds_\w+_rtn|buffer_load")
+READS = re.compile(r"(global|flat|scratch|ds|s)_(load|atomic)|ds_\w+_rtn|buffer_load")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Flow:
     def reads_memory(self, low: int, high: int) -> bool:
         """Whether an instruction in [low, high] reads memory."""
         return any(
-            low <= s.pc <= high and _READS.match(s.inst.op)
+            low <= s.pc <= high and READS.match(s.inst.op)
             for b in self.blocks.values()
             for s in b.steps
         )

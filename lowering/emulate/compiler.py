@@ -20,7 +20,7 @@ from sassxlate.lowering.emulate.wave.wave import build
 if TYPE_CHECKING:
     from sassxlate.lowering.codeobject.descriptor import Descriptor
 _CPU = {"avx512": "x86-64-v4", "avx2": "x86-64-v3"}
-_ATTRIBUTES = {
+ATTRIBUTES = {
     "avx512": 'nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512"',
     "avx2": "nounwind",
 }
@@ -47,22 +47,23 @@ def _initialize() -> None:
 _machines = threading.local()
 
 
-def target_machine(isa: Isa, opt: int) -> llvm.TargetMachine:
+def target_machine(isa: Isa, opt: int, features: str = "") -> llvm.TargetMachine:
     """This thread's target machine: costly to make, and not shareable between threads."""
-    cache: dict[tuple[str, int], llvm.TargetMachine] | None = getattr(_machines, "cache", None)
+    cache: dict[tuple[str, int, str], llvm.TargetMachine] | None = getattr(_machines, "cache", None)
     if cache is None:
         cache = _machines.cache = {}
-    key = isa, opt
+    key = isa, opt, features
     if key not in cache:
         _initialize()
         target = llvm.Target.from_triple("x86_64-unknown-linux-gnu")
         cache[key] = target.create_target_machine(
-            cpu=_CPU[isa], features="", opt=opt, reloc="pic", codemodel="small"
+            cpu=_CPU[isa], features=features, opt=opt, reloc="pic", codemodel="small"
         )
     return cache[key]
 
 
-def _optimize(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
+def optimize(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
+    """The few passes that pay: inlining, registers of slots, simplification."""
     pto = llvm.create_pipeline_tuning_options(speed_level=1)
     builder = llvm.create_pass_builder(machine, pto)
     inline = llvm.create_new_module_pass_manager()
@@ -107,20 +108,20 @@ def compile_flow(
     clock = time.perf_counter
     t0 = clock() if start is None else start
     try:
-        built, count = build(flow, options, isa, _ATTRIBUTES[isa])
+        built, count = build(flow, options, isa, ATTRIBUTES[isa])
     except EmulatorError as e:
         raise e.at(kernel=kernel) from e
     parts = helper_objects.split(built, "wave")
     seconds = {"ir": clock() - t0}
     machine = target_machine(isa, options.opt)
     try:
-        _sink(count <= _SINKS)
-        made = [_emit(parts.kernel, machine, seconds)]
-        _sink(True)
+        sink(count <= _SINKS)
+        made = [emit(parts.kernel, machine, seconds)]
+        sink(True)
         t1 = clock()
         how = f"{isa} {options.opt}"
         made += helper_objects.helpers(
-            parts.helpers.values(), how, lambda text: _emit(text, machine, {})
+            parts.helpers.values(), how, lambda text: emit(text, machine, {})
         )
     except RuntimeError as e:
         raise EmulatorError("SX0691", f"the compiler made bad LLVM IR: {e}").at(
@@ -141,17 +142,17 @@ def compile_flow(
     return HostImage(page + blob, kernel, count, len(blob), at, stack, seconds, counts, traces)
 
 
-def _sink(wanted: bool) -> None:
+def sink(wanted: bool) -> None:
     llvm.set_option("", f"-disable-machine-sink={'false' if wanted else 'true'}")
 
 
-def _emit(text: str, machine: llvm.TargetMachine, seconds: dict[str, float]) -> bytes:
+def emit(text: str, machine: llvm.TargetMachine, seconds: dict[str, float]) -> bytes:
     """A module's object; records the time of each step."""
     clock = time.perf_counter
     t0 = clock()
     module = llvm.parse_assembly(text)
     t1 = clock()
-    _optimize(module, machine)
+    optimize(module, machine)
     t2 = clock()
     data = machine.emit_object(module)
     seconds |= {"parse": t1 - t0, "optimize": t2 - t1, "codegen": clock() - t2}

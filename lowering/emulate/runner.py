@@ -25,6 +25,7 @@ from sassxlate.lowering.emulate.compiler import compile_kernel
 from sassxlate.lowering.emulate.image.abi import DeviceFault
 from sassxlate.lowering.emulate.image.image import HostImage
 from sassxlate.lowering.emulate.options import CompileOptions
+from sassxlate.lowering.emulate.stencils.stencil import Shape
 from sassxlate.lowering.emulate.wave.trace_points import Buffer
 
 _SOURCE = Path(__file__).with_name("runner_host.cpp")
@@ -69,6 +70,21 @@ class _Launch(ctypes.Structure):
     ]  # fmt: skip
 
 
+class _Shape(ctypes.Structure):
+    _fields_ = [("word", ctypes.c_uint64), ("dpp", ctypes.c_uint32), ("mode", ctypes.c_int32)]
+
+
+class _Built(ctypes.Structure):
+    _fields_ = [
+        ("entry", ctypes.c_void_p),
+        ("code", ctypes.c_void_p),
+        ("size", ctypes.c_uint64),
+        ("frame", ctypes.c_uint64),
+        *((n, ctypes.c_uint32) for n in ("instructions", "blocks", "missing")),
+        ("why", ctypes.c_char * 116),
+    ]
+
+
 @functools.cache
 def _library() -> Any:
     compiler = shutil.which("g++") or shutil.which("c++") or shutil.which("clang++")
@@ -78,19 +94,32 @@ def _library() -> Any:
     header = root / "runtime_shim" / "native"
     if not (header / "abi.h").exists():
         header = root / "sassxlate" / "runtime_shim" / "native"
-    content = _SOURCE.read_bytes() + (header / "abi.h").read_bytes()
+    sources = [_SOURCE, header / "hip" / "stencils.cpp", header / "hip" / "stencil_kernel.cpp"]
+    content = b"".join(
+        p.read_bytes() for p in (*sources, header / "abi.h", header / "hip" / "stencils.h")
+    )
     key = hashlib.sha256(content).hexdigest()[:16]
     out = Path(tempfile.gettempdir()) / f"sassxlate-runner-{os.getuid()}-{key}.so"
     if not out.exists():
         with tempfile.TemporaryDirectory() as tmp:
             made = Path(tmp) / "runner.so"
-            command = [compiler, "-O2", "-shared", "-fPIC", f"-I{header}", "-o", str(made)]
-            subprocess.run([*command, str(_SOURCE)], check=True, capture_output=True)
+            command = [compiler, "-std=c++17", "-O2", "-shared", "-fPIC", "-o", str(made)]
+            folders = [f"-I{header}", f"-I{header / 'hip'}"]
+            subprocess.run([*command, *folders, *map(str, sources)], check=True, capture_output=True)
             partial = out.with_suffix(f".{os.getpid()}")
             shutil.copyfile(made, partial)
             os.replace(partial, out)
     library = ctypes.CDLL(str(out))
     library.sx_run.argtypes = [ctypes.POINTER(_Launch)]
+    library.sx_pack_open.restype = ctypes.c_void_p
+    library.sx_pack_open.argtypes = [ctypes.c_char_p, ctypes.c_uint64]
+    library.sx_pack_close.argtypes = [ctypes.c_void_p]
+    library.sx_build.argtypes = [
+        ctypes.POINTER(ctypes.c_void_p), ctypes.c_uint64, ctypes.c_char_p, ctypes.c_uint64,
+        ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32, ctypes.POINTER(_Built),
+        ctypes.POINTER(_Shape), ctypes.c_uint64,
+    ]  # fmt: skip
+    library.sx_release.argtypes = [ctypes.c_void_p, ctypes.c_uint64]
     return library
 
 
@@ -135,6 +164,56 @@ class LoadedImage:
         self.entry = ctypes.addressof(self._view) + image.entry
 
 
+class LoadedPack:
+    """A pack of stencils (`stencils.pack`) in memory."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._close = _library().sx_pack_close
+        self.handle = _library().sx_pack_open(data, len(data))
+        if not self.handle:
+            raise EmulatorError("SX0690", "the pack of stencils cannot be used")
+
+    def __del__(self) -> None:
+        if self.handle:
+            self._close(self.handle)
+
+
+class BaselineKernel:
+    """A kernel built of stencils, in place of a `LoadedImage`.  `missing` are the shapes that the
+    packs lack, `why` another reason for which there is no code; then `entry` is None."""
+
+    def __init__(
+        self,
+        packs: Sequence[LoadedPack],
+        code: bytes,
+        entry: int = 0,
+        mode: int = 0xF0 | 1 << 8,
+        counts: bool = False,
+        kernel: str = "kernel",
+    ) -> None:
+        built, room = _Built(), len(code) // 4 + 16
+        missing = (_Shape * room)()
+        handles = (ctypes.c_void_p * len(packs))(*(p.handle for p in packs))
+        self._packs = tuple(packs)
+        library = _library()
+        self._release = library.sx_release
+        library.sx_build(
+            handles, len(packs), code, len(code), entry, mode, counts, ctypes.byref(built),
+            missing, room,
+        )  # fmt: skip
+        self._code, self._size = built.code, built.size
+        self.entry: int | None = built.entry
+        self.missing = tuple(Shape(m.word, m.dpp, m.mode) for m in missing[: built.missing])
+        self.why: str = built.why.decode()
+        blocks = built.blocks if counts else 0
+        size, frame = int(built.size), int(built.frame)
+        self.image = HostImage(b"", kernel, built.instructions, size, 0, frame, counts=blocks)
+
+    def __del__(self) -> None:
+        self._release(self._code, self._size)
+
+
 @dataclass(frozen=True, slots=True)
 class Setup:
     """Launch state from a kernel descriptor.
@@ -157,7 +236,7 @@ def _three(x: Sequence[int] | int) -> tuple[int, int, int]:
 
 
 def run_image(
-    loaded: LoadedImage,
+    loaded: LoadedImage | BaselineKernel,
     setup: Setup,
     grid: Sequence[int] | int,
     block: Sequence[int] | int,
@@ -301,4 +380,4 @@ def run_code(
     run_image(loaded, setup or Setup(), grid, block, kernarg, device, **launch)
 
 
-__all__ = ["EmulatedDevice", "LoadedImage", "Setup", "run_code", "run_code_object", "run_image"]
+__all__ = ["BaselineKernel", "EmulatedDevice", "LoadedImage", "LoadedPack", "Setup", "run_code", "run_code_object", "run_image"]

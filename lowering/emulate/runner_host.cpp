@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "abi.h"
+#include "stencils.h"
 
 namespace {
 
@@ -201,3 +202,40 @@ extern "C" int sx_run(Launch *l) {
   }
   return stopped ? 1 : 0;
 }
+
+// ---- The baseline tier
+
+namespace {
+struct Built {  // mirrored in runner.py
+  void *entry, *code;
+  uint64_t size, frame;
+  uint32_t instructions, blocks, missing;
+  char why[116];
+};
+}  // namespace
+
+extern "C" void *sx_pack_open(const uint8_t *data, uint64_t size) {
+  std::string why;
+  sx::Pack *pack = new sx::Pack;
+  if (pack->open(data, size, why)) return pack;
+  delete pack;
+  return nullptr;
+}
+
+extern "C" void sx_pack_close(void *pack) { delete static_cast<sx::Pack *>(pack); }
+
+// Builds a kernel; `missing` takes at most `room` of the shapes that no pack has.  Not 0 if there is code.
+extern "C" int sx_build(void *const *packs, uint64_t count, const uint8_t *text, uint64_t size, uint32_t entry,
+                        uint32_t mode, uint32_t counts, Built *built, sx::Shape *missing, uint64_t room) {
+  std::vector<const sx::Pack *> all;
+  for (uint64_t i = 0; i < count; i++) all.push_back(static_cast<const sx::Pack *>(packs[i]));
+  sx::BuiltKernel out;
+  bool done = sx::build_kernel(all, {text, size, entry, mode, counts != 0}, out);
+  *built = Built{reinterpret_cast<void *>(out.entry), out.code, out.size, out.frame, out.instructions, out.blocks,
+                 uint32_t(out.missing.size()), {}};
+  strncpy(built->why, out.why.c_str(), sizeof built->why - 1);
+  std::copy_n(out.missing.begin(), std::min<uint64_t>(room, out.missing.size()), missing);
+  return done;
+}
+
+extern "C" void sx_release(void *code, uint64_t size) { sx::release_kernel(code, size); }

@@ -64,6 +64,10 @@ class AluState(Protocol[T]):
         ...
 
     def lane_number(self) -> T: ...
+    def immediate(self, inst: Inst, /) -> T:
+        """The 16-bit immediate, extended to 32 bits (`immediate`)."""
+        ...
+
     def permuted(self, inst: Inst, arg: Arg, /) -> T:
         """Source 0 after the instruction's DPP control."""
         ...
@@ -218,7 +222,7 @@ def _implicit(c: AluState[T], inst: Inst, kind: str) -> T | None:
     if kind == "neg":
         return d.const(inst.neg, 8)
     if kind in ("imm", "immz"):
-        return d.const(immediate(inst), 32)
+        return c.immediate(inst)
     if kind.startswith("acc:"):
         dst = inst.args[0]
         width = _WIDTH[kind[4:]]

@@ -51,23 +51,26 @@ def _definition(text: str) -> str:
     return text.replace("define internal ", "define hidden ", 1)
 
 
-def split(module: Module, entry: str) -> Parts:
-    """The function ``entry`` with what is inlined into it, and every helper that it may call."""
+def split(module: Module, *entries: str) -> Parts:
+    """The functions ``entries`` with what is inlined into them, and every helper that they may
+    call."""
     declared = {_NAME.findall(text)[0]: text for text in module.declarations}
     functions = module.functions
 
-    def whole(name: str) -> tuple[str, list[str]]:
-        """(the module of one function, the helpers that it calls)"""
+    def whole(*names: str) -> tuple[str, list[str]]:
+        """(the module of some functions, the helpers that they call)"""
         text: dict[str, str] = {}
         head: dict[str, str] = {}
         calls: list[str] = []
-        todo = [name]
+        todo = list(names)
         while todo:
             one = todo.pop()
-            text[one] = _definition(functions[one]) if one == name else functions[one]
+            text[one] = _definition(functions[one]) if one in names else functions[one]
             for other in _NAME.findall(functions[one]):
                 if other in text or other in head:
                     continue
+                if other not in functions and other not in declared:
+                    continue  # a symbol that the caller declares
                 if other in declared:
                     head[other] = f"declare {declared[other]}\n"
                 elif _is_inline(functions[other]):
@@ -77,7 +80,7 @@ def split(module: Module, entry: str) -> Parts:
                     calls.append(other)
         return "".join((*head.values(), *text.values(), METADATA)), calls
 
-    kernel, todo = whole(entry)
+    kernel, todo = whole(*entries)
     helpers: dict[str, str] = {}
     while todo:
         name = todo.pop()

@@ -103,8 +103,8 @@ class _Object:
         return known[symbol.name]
 
 
-def link(objects: Sequence[bytes], entry: str) -> tuple[bytes, int]:
-    """(code with its read-only data, the entry's offset in it).
+def link_all(objects: Sequence[bytes]) -> tuple[bytes, dict[str, int]]:
+    """(code with its read-only data, the offsets of the global symbols in it).
 
     Raises:
         EmulatorError: SX0690, an object has something that an image cannot have: writable data, an
@@ -119,9 +119,19 @@ def link(objects: Sequence[bytes], entry: str) -> tuple[bytes, int]:
             known.setdefault(name, value)
     for part in parts:
         part.relocate(blob, known)
+    return bytes(blob), known
+
+
+def link(objects: Sequence[bytes], entry: str) -> tuple[bytes, int]:
+    """(code with its read-only data, the entry's offset in it).
+
+    Raises:
+        EmulatorError: SX0690, as `link_all`, or there is no entry.
+    """
+    blob, known = link_all(objects)
     if entry not in known:
         raise EmulatorError("SX0690", "the compiled code has no entry")
-    return bytes(blob), known[entry]
+    return blob, known[entry]
 
 
 def header(

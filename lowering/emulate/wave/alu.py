@@ -76,6 +76,11 @@ class _Machine:
     def lane_number(self) -> Val:
         return lane_numbers()
 
+    def immediate(self, inst: Inst) -> Val:
+        if self.c.immediates:
+            return self.c.d.extract(self.c.immediates[0], 0, 32)
+        return self.c.d.const(immediate(inst), 32)
+
     def permuted(self, inst: Inst, arg: Arg) -> Val:
         return lanes.dpp(self.c, inst, arg)
 

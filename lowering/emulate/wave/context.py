@@ -31,9 +31,24 @@ class Context:
     scratch: int = 0  # bytes per lane, a lower bound for every launch
     pc: int = 0  # offset of the instruction, in bytes from the kernel's entry
     dpp_enable: Val | None = None  # the lanes that an instruction with DPP writes
+    # The immediates of an instruction that is compiled for all their values (`stencils`).
+    immediates: tuple[Val, ...] = ()
+    symbolic_pc: str = ""  # the same of `pc`, as an i32
 
     def error(self, inst: Inst, message: str, code: str = "SX0620") -> EmulatorError:
         return EmulatorError(code, message, Where(offset=self.pc, inst=inst.op))
+
+    def displacement(self, inst: Inst, width: int, which: int = 0, unit: int = 1) -> Val:
+        """The offset of a memory instruction in bytes, or its second one; `unit` scales both."""
+        if self.immediates:
+            whole = self.immediates[which]  # of 64 bits
+            return whole if width == 64 else self.d.extract(whole, 0, width)
+        return const((inst.imm2 if which else inst.imm) * unit, width)
+
+    @property
+    def pc_ref(self) -> str:
+        """`pc` in LLVM IR, an i32."""
+        return self.symbolic_pc or str(self.pc)
 
     # -- operands -------------------------------------------------------------------------
 

@@ -196,7 +196,7 @@ def _gather_helper(c: Context) -> str:
 
 def _lane_of_byte_address(c: Context, inst: Inst, addr: Arg) -> Val:
     d = c.d
-    byte = d.add(c.read32(inst, addr), const(inst.imm, 32))
+    byte = d.add(c.read32(inst, addr), c.displacement(inst, 32))
     return d.and_(d.lshr(byte, const(2, 32)), const(31, 32))
 
 

@@ -42,7 +42,7 @@ def alignment(c: Context, bytes_: int) -> int:
 
 def vector_address(c: Context, inst: Inst, addr: Arg, saddr: Arg | None, space: str) -> Address:
     """The lanes' addresses of a global or flat access."""
-    offset = const(inst.imm, 64)
+    offset = c.displacement(inst, 64)
     if saddr is not None and not is_off(saddr):
         base = c.d.add(c.read64(inst, saddr), offset)
         return Address(space, c.read32(inst, addr), None, base)
@@ -51,20 +51,17 @@ def vector_address(c: Context, inst: Inst, addr: Arg, saddr: Arg | None, space: 
 
 def scratch_address(c: Context, inst: Inst, addr: Arg, saddr: Arg | None) -> Address:
     """Offsets are added in 32 bits."""
-    total = const(inst.imm, 32)
+    total = c.displacement(inst, 32)
     for part in (saddr, addr):
         if part is not None and not is_off(part):
             total = c.d.add(c.read32(inst, part), total)
     return Address("s", total, None, const(0, 64))
 
 
-def lds_address(c: Context, inst: Inst, addr: Arg, offset: int) -> Address:
+def lds_address(c: Context, inst: Inst, addr: Arg, offset: Val) -> Address:
     """Address and offset are added in 32 bits, so a negative address may wrap into range:
     LLVM folds such sums into the offset for everything after Southern Islands."""
-    base = c.read32(inst, addr)
-    if not offset:
-        return Address("l", base, None, const(0, 64))
-    return Address("l", c.d.add(base, const(offset, 32)), None, const(0, 64))
+    return Address("l", c.d.add(c.read32(inst, addr), offset), None, const(0, 64))
 
 
 # --- accesses --------------------------------------------------------------------------------
@@ -147,7 +144,7 @@ def _ds(c: Context, inst: Inst, rest: str) -> None:
     if kind in ("load", "store") and (shape := shape_of(what)):
         data = inst.args[0] if kind == "load" else inst.args[1]
         addr = inst.args[1] if kind == "load" else inst.args[0]
-        where = lds_address(c, inst, addr, inst.imm)
+        where = lds_address(c, inst, addr, c.displacement(inst, 32))
         if kind == "load":
             _write_loaded(c, inst, data, shape, load(c, inst, shape, where))
         else:
@@ -162,14 +159,15 @@ def _ds_two(c: Context, inst: Inst, kind: str, rest: str) -> None:
     shape = VectorAccess(bytes_)
     if kind == "load":
         words: list[Val] = []
-        for offset in (inst.imm, inst.imm2):
-            where = lds_address(c, inst, inst.args[1], offset * unit)
+        for which in (0, 1):
+            offset = c.displacement(inst, 32, which, unit)
+            where = lds_address(c, inst, inst.args[1], offset)
             words += load(c, inst, shape, where)
         for i, word in enumerate(words):
             c.write32(inst, inst.args[0], word, i)
         return
-    for arg, offset in ((inst.args[1], inst.imm), (inst.args[2], inst.imm2)):
-        where = lds_address(c, inst, inst.args[0], offset * unit)
+    for which, arg in enumerate(inst.args[1:3]):
+        where = lds_address(c, inst, inst.args[0], c.displacement(inst, 32, which, unit))
         store(c, shape, where, _stored(c, inst, arg, shape))
 
 
@@ -178,7 +176,7 @@ def _ds_exchange_two(c: Context, inst: Inst, rest: str, dst: Arg, args: list[Arg
     width = 64 if rest.endswith("b64") else 32
     unit = width // 8 * (64 if "stride64" in rest else 1)
     n = width // 32
-    where = [lds_address(c, inst, args[0], o * unit) for o in (inst.imm, inst.imm2)]
+    where = [lds_address(c, inst, args[0], c.displacement(inst, 32, i, unit)) for i in (0, 1)]
     data = [[c.read32(inst, arg, i) for i in range(n)] for arg in args[1:]]
     old: list[Val] = []
     for address, words in zip(where, data, strict=True):
@@ -196,7 +194,7 @@ def _ds_atomic(c: Context, inst: Inst, rest: str) -> None:
         return
     if not args:
         raise c.error(inst, "this LDS instruction is not supported")
-    where = lds_address(c, inst, args[0], inst.imm)
+    where = lds_address(c, inst, args[0], c.displacement(inst, 32))
     _atomic(c, inst, "l", op, where, args[1:], dst)
 
 
@@ -258,7 +256,7 @@ def emit_smem(c: Context, inst: Inst) -> None:
     n = int(match[1]) // 32
     d = c.d
     dst, base, *rest = inst.args
-    address = d.add(c.read64(inst, base), const(inst.imm, 64))
+    address = d.add(c.read64(inst, base), c.displacement(inst, 64))
     for extra in rest[:1]:
         if isinstance(extra, I):
             address = d.add(address, const(extra.value, 64))

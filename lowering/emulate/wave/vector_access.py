@@ -123,7 +123,7 @@ def scalar_pointer(c: Context, address: Val, span: int) -> str:
     fn.do(f"br i1 {ok.ref}, label %join.{n}, label %far.{n}, !prof !1")
     with fn.arm(f"far.{n}"):
         helper = memory_helpers.resolve(c.module, span)
-        far = fn.emit_new(f"call ptr {helper}(ptr %w, i64 {address.ref}, i32 {c.pc})")
+        far = fn.emit_new(f"call ptr {helper}(ptr %w, i64 {address.ref}, i32 {c.pc_ref})")
         fn.do(f"br label %join.{n}")
     fn.label(f"join.{n}", keep=True)
     return fn.emit_new(f"phi ptr [ {near}, %{here} ], [ {far}, %far.{n} ]")
@@ -188,7 +188,7 @@ def get(c: Context, buffer: str, at: int) -> Val:
 def call(c: Context, helper: str, address: Val, data: str, exec_: Val) -> None:
     buf = c.fn.buffer("addr", 256)
     c.fn.do(f"store {vec_type(64)} {address.ref}, ptr {buf}, align 64")
-    c.fn.do(f"call void {helper}(ptr %w, ptr {buf}, ptr {data}, i32 {exec_.ref}, i32 {c.pc})")
+    c.fn.do(f"call void {helper}(ptr %w, ptr {buf}, ptr {data}, i32 {exec_.ref}, i32 {c.pc_ref})")
 
 
 def data_buffer(c: Context) -> str:

@@ -22,25 +22,17 @@ from sassxlate.domain.interface import is_zero
 from sassxlate.errors import EmulatorError
 from sassxlate.lowering.emulate import strict_hazards
 from sassxlate.lowering.emulate.image.abi import RUNTIME_STOP, DeviceFault, Rt, WaveLayout
-from sassxlate.lowering.emulate.wave import alu, cross_lane, memory, memory_helpers, trace_points
+from sassxlate.lowering.emulate.wave import alu, memory_helpers, trace_points
 from sassxlate.lowering.emulate.wave.context import Context, Isa
 from sassxlate.lowering.emulate.wave.registers import State
+from sassxlate.lowering.emulate.wave.straight import emit_straight
+from sassxlate.lowering.emulate.wave.system import emit_system
 from sassxlate.lowering.emulate.wave.undefined_values import Shadow
 from sassxlate.lowering.llvm.domain import LlvmDomain
 from sassxlate.lowering.llvm.ir_text import Function, Module, Val, const
 
 if TYPE_CHECKING:
     from sassxlate.lowering.emulate.options import CompileOptions
-
-# No effect: waits (loads are done at once), hints, and caches, which do not exist here.
-_NOTHING = frozenset(
-    "s_nop s_waitcnt s_waitcnt_vscnt s_waitcnt_vmcnt s_waitcnt_lgkmcnt s_waitcnt_expcnt "
-    "s_waitcnt_depctr s_delay_alu s_clause s_setprio s_set_inst_prefetch_distance s_wait_idle "
-    "s_icache_inv s_round_mode s_denorm_mode s_version s_ttracedata s_ttracedata_imm s_wakeup "
-    "s_incperflevel s_decperflevel s_wait_event v_nop ds_nop".split()
-)
-_FENCES = frozenset({"buffer_gl0_inv", "buffer_gl1_inv", "s_dcache_inv", "s_gl1_inv"})
-
 
 class WaveBuilder:
     """Emits a flow's blocks into one function."""
@@ -166,19 +158,10 @@ class WaveBuilder:
         row = alu.lookup(op)
         if row is not None:
             self._set_mode(inst, row.mode, bits)
-            alu.emit(c, inst, row)
-        elif op in _NOTHING:
+        whole = None if bits.mode() is None else bits.value
+        if emit_straight(c, inst) or emit_system(c, inst, whole):
             return
-        elif op in cross_lane.EMITTERS:
-            cross_lane.EMITTERS[op](c, inst)
-        elif op.startswith(("global_", "flat_", "scratch_", "ds_")):
-            memory.emit_vmem(c, inst)
-        elif op.startswith("s_load_"):
-            memory.emit_smem(c, inst)
-        elif op in _FENCES:
-            kind = "" if op == "buffer_gl1_inv" else 'syncscope("singlethread") '
-            self.fn.do(f"fence {kind}seq_cst")
-        elif op in self._CONTROL:
+        if op in self._CONTROL:
             self._CONTROL[op](self, step)
         elif op.startswith("s_cbranch_"):
             self._conditional(step)
@@ -253,18 +236,6 @@ class WaveBuilder:
         self.fn.do(f"call void {name}(ptr %w, i32 {int(kind)}, {where})")
         self.fn.do("unreachable")
 
-    def _runtime(self, rt: Rt, result: str, args: str) -> str:
-        """A call through SxRuntime from the wave function; its result's name."""
-        fn = self.fn
-        p = fn.emit_new(f"getelementptr i8, ptr %w, i64 {int(WaveLayout.RT)}")
-        table = fn.emit_new(f"load ptr, ptr {p}")
-        slot = fn.emit_new(f"getelementptr ptr, ptr {table}, i64 {int(rt)}")
-        f = fn.emit_new(f"load ptr, ptr {slot}")
-        if result == "void":
-            fn.do(f"call void {f}({args})")
-            return ""
-        return fn.emit_new(f"call {result} {f}({args})")
-
     def _conditional(self, step: DecodedStep) -> None:
         c, st, d = self.c, self.c.state, self.c.d
         what = step.inst.op.removeprefix("s_cbranch_")
@@ -302,12 +273,6 @@ class WaveBuilder:
     def _trap(self, step: DecodedStep) -> None:
         self._fault(DeviceFault.TRAP, step.pc, str(step.inst.imm & 0xFF), self._first_lane().ref)
 
-    def _barrier(self, step: DecodedStep) -> None:
-        self._runtime(Rt.BARRIER, "void", f"ptr %w, i32 {self._pc(step.pc)}")
-
-    def _sleep(self, step: DecodedStep) -> None:
-        self._runtime(Rt.YIELD, "void", f"ptr %w, i32 {self._pc(step.pc)}")
-
     # -- code addresses -------------------------------------------------------------------
 
     def _code_base(self) -> Val:
@@ -343,52 +308,6 @@ class WaveBuilder:
         self.fn.label(lost)
         self._fault(DeviceFault.ILLEGAL, step.pc, target.ref)
 
-    # -- hardware registers and messages ------------------------------------------------------
-
-    def _getreg(self, step: DecodedStep) -> None:
-        c, inst = self.c, step.inst
-        register, offset, size = hwreg(inst.imm & 0xFFFF)
-        if register == 29:  # SHADER_CYCLES has 20 bits
-            ref = self._runtime(Rt.CLOCK, "i64", "ptr %w, i32 0")
-            value = c.d.and_(c.d.extract(Val(ref, 64, False), 0, 32), const(0xFFFFF, 32))
-        elif register == 1:
-            value = const(self._bits.value, 32)
-        else:
-            raise c.error(inst, f"hardware register {register} is not supported")
-        field = c.d.and_(c.d.lshr(value, const(offset, 32)), const((1 << size) - 1, 32))
-        c.write32(inst, inst.args[0], field)
-
-    def _setreg(self, step: DecodedStep) -> None:
-        register, _, _ = hwreg(step.inst.imm & 0xFFFF)
-        if register != 1:
-            raise self.c.error(step.inst, f"hardware register {register} is not supported")
-
-    def _sendmsg(self, step: DecodedStep) -> None:
-        imm = step.inst.imm & 0xFFFF
-        if imm & 0xFF == 3:  # dealloc_vgprs
-            return
-        m0 = self.c.state.read_s(125)
-        args = f"ptr %w, i32 {imm}, i32 {m0.ref}, i32 {self._pc(step.pc)}"
-        self._runtime(Rt.MESSAGE, "i64", args)
-
-    def _sendmsg_rtn(self, step: DecodedStep) -> None:
-        c, inst = self.c, step.inst
-        imm = inst.imm & 0xFF
-        if inst.args and isinstance(inst.args[-1], I):
-            imm = inst.args[-1].value & 0xFF
-        if imm == 0x83:  # GET_REALTIME
-            ref = self._runtime(Rt.CLOCK, "i64", "ptr %w, i32 1")
-        else:
-            m0 = c.state.read_s(125)
-            args = f"ptr %w, i32 {imm}, i32 {m0.ref}, i32 {self._pc(step.pc)}"
-            ref = self._runtime(Rt.MESSAGE, "i64", args)
-        value = Val(ref, 64, False)
-        if inst.op.endswith("b64"):
-            c.write64(inst, inst.args[0], value)
-        else:
-            c.write32(inst, inst.args[0], c.d.extract(value, 0, 32))
-
-    _bits: ModeBits = ModeBits(0)
     _last: DecodedStep | None = None
 
     _CONTROL: ClassVar[dict[str, Callable[[WaveBuilder, DecodedStep], None]]] = {
@@ -397,19 +316,10 @@ class WaveBuilder:
         "s_endpgm_saved": _end,
         "s_code_end": _illegal,
         "s_trap": _trap,
-        "s_barrier": _barrier,
-        "s_sleep": _sleep,
         "s_getpc_b64": _getpc,
         "s_call_b64": _call,
         "s_setpc_b64": _indirect,
         "s_swappc_b64": _indirect,
-        "s_getreg_b32": _getreg,
-        "s_setreg_b32": _setreg,
-        "s_setreg_imm32_b32": _setreg,
-        "s_sendmsg": _sendmsg,
-        "s_sendmsghalt": _sendmsg,
-        "s_sendmsg_rtn_b32": _sendmsg_rtn,
-        "s_sendmsg_rtn_b64": _sendmsg_rtn,
     }
 
 

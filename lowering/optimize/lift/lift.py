@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from sassxlate.disasm.rdna3 import OPS, RRef
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, Sp, V
 from sassxlate.disasm.rdna3.semantics import Mode
-from sassxlate.disasm.rdna3.semantics.apply import apply, lookup
+from sassxlate.disasm.rdna3.semantics.apply import apply, immediate, lookup
 from sassxlate.disasm.rdna3.tables.operand_codes import ALIASES, EXEC_LO, VCC_LO
 from sassxlate.domain.interface import IEEE, Approximation, Fp, Round
 from sassxlate.lowering.llvm.domain import LlvmDomain
@@ -224,6 +224,9 @@ class _Lane:
 
     def lane_number(self) -> Val:
         raise Refused
+
+    def immediate(self, inst: Inst) -> Val:
+        return const(immediate(inst), 32)
 
     def permuted(self, inst: Inst, arg: Arg) -> Val:
         raise Refused

@@ -13,6 +13,7 @@ from typing import Generic, TypeVar, cast
 from sassxlate.cfg.rdna3_flow import ModeBits
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, Sp, V
 from sassxlate.disasm.rdna3.semantics import Mode
+from sassxlate.disasm.rdna3.semantics.apply import immediate
 from sassxlate.disasm.rdna3.tables.operand_codes import ALIASES, EXEC_LO, NULL
 from sassxlate.domain.interface import Domain, is_nan
 from sassxlate.lowering.target import Target
@@ -324,6 +325,9 @@ class Registers(Generic[T]):
 
     def lane_number(self) -> T:
         return lane_number(self.d, self.free)
+
+    def immediate(self, inst: Inst) -> T:
+        return self.d.const(immediate(inst), 32)
 
     def permuted(self, inst: Inst, arg: Arg) -> T:
         raise self.error(inst, "DPP")

@@ -1,0 +1,1 @@
+"""The baseline tier: host code of single instructions, copied and patched by the native library."""

@@ -1,0 +1,551 @@
+// Builds a kernel of stencils: decodes it into blocks, follows MODE through them, copies and patches.
+//
+// The blocks are those of cfg/rdna3_flow.py, which the compiler uses: a counter means the same block in both tiers.
+#include "stencils.h"
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+#include <sys/mman.h>
+#include <unordered_map>
+
+namespace sx {
+
+uint8_t *take_code(size_t size);
+
+namespace {
+
+// lowering/emulate/stencils/encodings.py, stencil.py, glue.py and pack.py have these numbers, too.
+enum Action : uint8_t { kInvalid, kVgpr, kHalf, kScalar, kConstant, kLiteral, kShape };
+enum Literal : uint32_t { kZeroExtended, kHigh, kSignExtended, kLowHalf, kNoLiteral };
+enum Control : uint8_t {
+  kStraight, kNothing, kBranch, kConditional, kEnd, kIllegal, kTrap, kRoundMode, kDenormMode, kSetreg, kSetregLiteral,
+  kUnsupported
+};
+enum RowFlags : uint8_t { kReadsMemory = 1, kMode = 2, kDpp = 4 };
+enum FieldFlags : uint8_t { kYDestination = 1, kDppSource = 2 };
+enum RelocKind : uint8_t { kAbsolute, kPool, kNext, kTaken, kConstants };
+enum Symbol : unsigned { kV = 0, kS = 6, kImm = 12, kPc = 14, kNumber = 15, kSymbols = 16 };
+enum Glue : uint32_t { kEnter, kBlock, kCount, kFuel, kStop, kJump, kIllegalGlue };
+
+constexpr unsigned kVStep = 32, kSStep = 16;
+constexpr uint8_t kNoBit = 255;
+constexpr uint32_t kModeBits = 0x3ff;
+constexpr uint32_t kNone = ~0u;
+constexpr size_t kLongest = 512;  // instructions of a block
+constexpr size_t kConstantsAt = 0xc00 + 256 * 128, kLine = 64;
+constexpr size_t kMostConstants = 40000;  // of 8 bytes, so that a frame fits a fiber's stack
+
+struct Mode {
+  uint32_t value, known;
+  void set(uint32_t offset, uint32_t size, uint32_t v) {
+    uint32_t mask = ((size >= 32 ? 0u : 1u << size) - 1) << offset & kModeBits;
+    value = (value & ~mask) | (v << offset & mask);
+    known |= mask;
+  }
+  void forget(uint32_t offset, uint32_t size) {
+    uint32_t mask = ((size >= 32 ? 0u : 1u << size) - 1) << offset;
+    known &= ~mask;
+    value &= ~mask;
+  }
+  bool meet(const Mode &other) {  // whether it changes
+    uint32_t both = known & other.known & ~(value ^ other.value);
+    bool changes = both != known;
+    known = both;
+    value &= both;
+    return changes;
+  }
+};
+
+struct Step {
+  uint32_t pc, size;
+  const EncodingRow *row;
+  Shape shape;
+  uint32_t raw, literal;
+  int32_t v[6], s[6], imm[2];
+};
+
+struct Block {
+  uint32_t first, steps;  // in the sorted list
+  uint32_t start, next;   // next: of its last instruction
+  uint32_t succs[2];
+  Mode mode;
+  bool reached;
+};
+
+struct Fixup {
+  uint32_t at;     // in the code
+  uint32_t block;  // index; kNone: `offset` is in the code itself
+  uint32_t offset;
+  int32_t addend;
+};
+
+struct PoolFixup {
+  uint32_t at;
+  const uint8_t *target;
+};
+
+class Builder {
+ public:
+  Builder(const std::vector<const Pack *> &packs, const KernelCode &kernel, BuiltKernel &out)
+      : packs_(packs), tables_(*packs[0]), kernel_(kernel), out_(out), at_(kernel.size / 4 + 1, kNone),
+        leader_(kernel.size / 4 + 1, 0) {}
+
+  bool run() {
+    if (kernel_.size > (1u << 30) || kernel_.entry % 4) return refuse("its code is too large");
+    if (!walk()) return false;
+    sort_steps();
+    make_blocks();
+    flow_modes();
+    emit();
+    if (!out_.missing.empty()) {
+      std::sort(out_.missing.begin(), out_.missing.end());
+      out_.missing.erase(std::unique(out_.missing.begin(), out_.missing.end()), out_.missing.end());
+      return false;
+    }
+    return out_.why.empty() && finish();
+  }
+
+ private:
+  bool refuse(const char *why) {
+    if (out_.why.empty()) out_.why = why;
+    return false;
+  }
+
+  uint32_t word(uint32_t pc) const {
+    uint32_t w;
+    memcpy(&w, kernel_.text + pc, 4);
+    return w;
+  }
+  bool inside(uint32_t pc) const { return pc + 4 <= kernel_.size; }
+
+  // ---- instructions
+
+  int32_t constant(uint64_t value) {
+    auto found = constants_.try_emplace(value, static_cast<uint32_t>(constants_.size()));
+    return static_cast<int32_t>(kConstantsAt + 8 * found.first->second);
+  }
+
+  static uint64_t literal_value(uint32_t word, uint32_t how) {
+    if (how == kHigh) return uint64_t{word} << 32;
+    if (how == kSignExtended) return static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(word)));
+    return how == kLowHalf ? word & 0xffff : word;
+  }
+
+  bool decode(uint32_t pc, Step &step) {
+    uint32_t low = word(pc);
+    const EncodingRow *row = tables_.row(low);
+    if (!row) return refuse("an instruction that the tables do not have");
+    const EncodingFormat &format = tables_.format(low);
+    uint64_t raw = low;
+    if (format.size == 8) {
+      if (!inside(pc + 4)) return refuse("the code ends inside an instruction");
+      raw |= uint64_t{word(pc + 4)} << 32;
+    }
+    step = Step();
+    step.pc = pc;
+    step.size = format.size;
+    step.row = row;
+    step.raw = low;
+    step.shape = {raw & row->keep, 0, -1};
+    if (row->control == kUnsupported) return refuse("an instruction of a kind that this tier does not have");
+    bool literal = false;
+    const EncodingField *fields = tables_.fields(*row);
+    for (unsigned i = 0; i < row->fields; ++i)
+      if (!operand(fields[i], *row, raw, step, literal)) return false;
+    if (literal && step.shape.dpp) return refuse("DPP and a literal");
+    if (row->control == kSetregLiteral && !literal) return refuse("a literal is missing");
+    for (unsigned i = 0; i < row->immediates; ++i) {
+      const EncodingImmediate &imm = row->imm[i];
+      int64_t value = static_cast<int64_t>(raw >> imm.lo & ((1u << imm.width) - 1));
+      if (imm.is_signed && value >> (imm.width - 1)) value -= int64_t{1} << imm.width;
+      if (row->control == kStraight) step.imm[i] = constant(static_cast<uint64_t>(value * imm.factor));
+    }
+    return true;
+  }
+
+  bool operand(const EncodingField &field, const EncodingRow &row, uint64_t raw, Step &step, bool &literal) {
+    uint32_t mask = (1u << field.width) - 1, code = raw >> field.lo & mask, canonical = code;
+    const OperandClass *cls = &tables_.operand(field.cls);
+    if (field.alt_bit != kNoBit && raw >> field.alt_bit & 1) cls = &tables_.operand(field.alt);
+    bool dpp = (field.flags & kDppSource) && (row.flags & kDpp) && (code == 250 || code == 233 || code == 234);
+    if (dpp) {
+      if (literal || !inside(step.pc + step.size)) return refuse("a DPP word is missing");
+      step.shape.dpp = word(step.pc + step.size);
+      step.size += 4;
+      code = 256 + (step.shape.dpp & 0xff);
+    }
+    unsigned k = field.slot;
+    if (field.flags & kYDestination) code = (code << 1 | (~(raw >> 56) & 1)) & 0xff;
+    uint8_t action = cls->action[code];
+    uint64_t value = cls->value[code];
+    switch (action) {
+      case kVgpr:
+      case kHalf: {
+        uint32_t number = static_cast<uint32_t>(value / 128);
+        if (action == kHalf) number &= 127;
+        vgprs_ = std::max(vgprs_, number + cls->n);
+        step.v[k] = static_cast<int32_t>(number * 128);
+        canonical = k * kVStep | (action == kHalf ? code & 128 : 0);
+        if (field.flags & kYDestination) {
+          step.v[k] -= 128;  // the canonical register is the odd one of its pair
+          canonical = k * kVStep >> 1;
+        } else if (field.width == 9) {
+          canonical |= 256;
+        }
+        break;
+      }
+      case kScalar:
+        step.s[k] = static_cast<int32_t>(value);
+        canonical = scalar(field, k);
+        break;
+      case kLiteral:
+        if (!literal) {
+          if (!inside(step.pc + step.size) || step.shape.dpp) return refuse("a literal is missing");
+          step.literal = word(step.pc + step.size);
+          step.size += 4;
+          literal = true;
+        }
+        value = literal_value(step.literal, cls->literal);
+        [[fallthrough]];
+      case kConstant:
+        if (field.sel_bit != kNoBit && raw >> field.sel_bit & 1) return refuse("op_sel of a number");
+        step.s[k] = constant(value);
+        canonical = field.width ? scalar(field, k) : 0;
+        break;
+      case kShape:
+        break;
+      default:
+        return refuse("a reserved operand");
+    }
+    if (dpp) {
+      step.shape.dpp = (step.shape.dpp & ~0xffu) | (canonical & 0xff);
+      canonical = raw >> field.lo & mask;
+    }
+    step.shape.word |= uint64_t{canonical & mask} << field.lo;
+    return true;
+  }
+
+  static uint32_t scalar(const EncodingField &field, unsigned k) { return field.width == 6 ? k * kSStep >> 1 : k * kSStep; }
+
+  // ---- blocks, as cfg/rdna3_flow.py finds them
+
+  static bool ends(uint8_t control) {
+    return control == kBranch || control == kEnd || control == kIllegal || control == kTrap;
+  }
+
+  uint32_t target(const Step &step) const {
+    return step.pc + 4 + 4 * static_cast<uint32_t>(static_cast<int32_t>(static_cast<int16_t>(step.raw & 0xffff)));
+  }
+
+  bool lead(uint32_t pc) {
+    if (pc > kernel_.size || pc % 4) return refuse("a branch outside the code");
+    if (!leader_[pc / 4]) {
+      leader_[pc / 4] = 1;
+      work_.push_back(pc);
+    }
+    return true;
+  }
+
+  bool walk() {
+    if (!lead(kernel_.entry)) return false;
+    while (!work_.empty()) {
+      uint32_t pc = work_.back();
+      work_.pop_back();
+      while (inside(pc) && at_[pc / 4] == kNone) {
+        Step step;
+        if (!decode(pc, step)) return false;
+        at_[pc / 4] = static_cast<uint32_t>(steps_.size());
+        steps_.push_back(step);
+        uint8_t control = step.row->control;
+        if ((control == kBranch || control == kConditional) && !lead(target(step))) return false;
+        if (ends(control)) break;
+        if (control == kConditional) {
+          if (!lead(step.pc + step.size)) return false;
+          break;
+        }
+        pc += step.size;
+      }
+    }
+    return true;
+  }
+
+  void sort_steps() {
+    std::sort(steps_.begin(), steps_.end(), [](const Step &a, const Step &b) { return a.pc < b.pc; });
+    reads_.assign(kernel_.size / 4 + 2, 0);
+    for (const Step &s : steps_) reads_[s.pc / 4 + 1] = (s.row->flags & kReadsMemory) != 0;
+    for (size_t i = 1; i < reads_.size(); ++i) reads_[i] += reads_[i - 1];
+  }
+
+  bool reads_memory(uint32_t low, uint32_t high) const { return reads_[high / 4 + 1] != reads_[low / 4]; }
+
+  void make_blocks() {
+    std::fill(at_.begin(), at_.end(), kNone);
+    bool open = false;
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      const Step &s = steps_[i];
+      bool joined = i && steps_[i - 1].pc + steps_[i - 1].size == s.pc;
+      if (!open || leader_[s.pc / 4] || !joined || blocks_.back().steps >= kLongest) {
+        at_[s.pc / 4] = static_cast<uint32_t>(blocks_.size());
+        blocks_.push_back({static_cast<uint32_t>(i), 0, s.pc, 0, {kNone, kNone}, {0, kModeBits}, false});
+      }
+      ++blocks_.back().steps;
+      blocks_.back().next = s.pc + s.size;
+      open = !ends(s.row->control) && s.row->control != kConditional;
+    }
+    for (Block &b : blocks_) {
+      const Step &last = steps_[b.first + b.steps - 1];
+      uint8_t control = last.row->control;
+      if (control == kBranch || control == kConditional) b.succs[0] = block_at(target(last));
+      if (!ends(control)) b.succs[1] = block_at(b.next);
+    }
+  }
+
+  uint32_t block_at(uint32_t pc) const { return pc / 4 < at_.size() ? at_[pc / 4] : kNone; }
+
+  static void step_mode(Mode &mode, const Step &step) {
+    uint32_t imm = step.raw & 0xffff, offset = imm >> 6 & 31, size = (imm >> 11 & 31) + 1;
+    switch (step.row->control) {
+      case kRoundMode:
+        return mode.set(0, 4, imm);
+      case kDenormMode:
+        return mode.set(4, 4, imm);
+      case kSetreg:
+        return mode.forget(offset, size);
+      case kSetregLiteral:
+        return mode.set(offset, size, step.literal);
+      default:
+        return;
+    }
+  }
+
+  void flow_modes() {
+    Mode initial = {kernel_.mode & kModeBits, kModeBits};
+    for (Block &b : blocks_) b.mode = initial;
+    std::vector<uint32_t> work;
+    uint32_t first = block_at(kernel_.entry);
+    if (first == kNone) return;
+    blocks_[first].reached = true;
+    work.push_back(first);
+    while (!work.empty()) {
+      const Block &b = blocks_[work.back()];
+      work.pop_back();
+      Mode mode = b.mode;
+      for (uint32_t i = 0; i < b.steps; ++i) step_mode(mode, steps_[b.first + i]);
+      for (uint32_t to : b.succs) {
+        if (to == kNone) continue;
+        Block &succ = blocks_[to];
+        if (succ.reached ? succ.mode.meet(mode) : true) {
+          if (!succ.reached) succ.mode = mode;
+          succ.reached = true;
+          work.push_back(to);
+        }
+      }
+    }
+  }
+
+  // ---- code
+
+  struct Jump {
+    uint32_t block;   // where it goes
+    uint32_t offset;  // in the code, where block is kNone
+  };
+
+  const StencilRow *find(const Shape &shape, const Pack *&from) {
+    for (const Pack *pack : packs_) {
+      if (const StencilRow *row = pack->find(shape)) {
+        from = pack;
+        return row;
+      }
+    }
+    return nullptr;
+  }
+
+  // Copies a stencil and patches it.  `next` may be null: what follows.
+  void copy(const Shape &shape, const int32_t *values, const Jump *taken, const Jump *next = nullptr) {
+    const Pack *pack = nullptr;
+    const StencilRow *row = find(shape, pack);
+    if (!row) {
+      out_.missing.push_back(shape);
+      return;
+    }
+    size_t start = code_.size();
+    code_.resize(start + row->size);
+    memcpy(code_.data() + start, pack->code(*row), row->size);
+    const StencilReloc *relocs = pack->relocs(*row);
+    for (uint32_t i = 0; i < row->relocs; ++i) {
+      const StencilReloc &r = relocs[i];
+      uint32_t at = static_cast<uint32_t>(start + r.offset);
+      switch (r.kind) {
+        case kAbsolute: {
+          int32_t value = values[r.symbol] + r.addend;
+          memcpy(code_.data() + at, &value, 4);
+          break;
+        }
+        case kPool:
+          pool_fixups_.push_back({at, pack->pool() + r.addend});
+          break;
+        case kNext:
+          if (next) fixups_.push_back({at, next->block, next->offset, r.addend});
+          else fixups_.push_back({at, kNone, static_cast<uint32_t>(start + row->size), r.addend});
+          break;
+        case kTaken:
+          if (taken) fixups_.push_back({at, taken->block, taken->offset, r.addend});
+          else refuse("a stencil that jumps");
+          break;
+        default:
+          constants_fixups_.push_back({at, kNone, 0, r.addend});
+      }
+    }
+  }
+
+  static Shape glue(Glue piece) { return {0xffffffff00000000u | piece, 0, -1}; }
+
+  void copy_glue(Glue piece, int32_t pc, int32_t number, const Jump *taken, const Jump *next = nullptr) {
+    int32_t values[kSymbols] = {};
+    values[kPc] = pc;
+    values[kNumber] = number;
+    copy(glue(piece), values, taken, next);
+  }
+
+  int32_t offset(uint32_t pc) const { return static_cast<int32_t>(pc - kernel_.entry); }
+
+  // A jump to `to` from the instruction at `source`, as the code that follows.
+  void go(uint32_t to, uint32_t source, uint32_t here) {
+    uint32_t block = block_at(to);
+    if (block == kNone) return copy_glue(kIllegalGlue, offset(source), 0, nullptr);
+    Jump jump = {block, 0};
+    if (to <= source) copy_glue(reads_memory(to, source) ? kFuel : kStop, offset(source), 0, &jump);
+    else if (block != here + 1) copy_glue(kJump, 0, 0, &jump);
+  }
+
+  void emit_step(const Step &step, const Mode &mode, uint32_t here, const Block &block) {
+    uint8_t control = step.row->control;
+    if (control == kNothing || control == kRoundMode || control == kDenormMode) return;
+    if (control == kSetreg || control == kSetregLiteral) {
+      if ((step.raw & 63) != 1) refuse("a hardware register that the device does not have");
+      return;
+    }
+    if (control == kBranch) return go(target(step), step.pc, here);
+    if (control == kIllegal) return copy_glue(kIllegalGlue, offset(step.pc), 0, nullptr);
+    int32_t values[kSymbols];
+    memcpy(values + kV, step.v, sizeof step.v);
+    memcpy(values + kS, step.s, sizeof step.s);
+    memcpy(values + kImm, step.imm, sizeof step.imm);
+    values[kPc] = offset(step.pc);
+    values[kNumber] = 0;
+    Shape shape = step.shape;
+    if ((step.row->flags & kMode) || (raw(step) & step.row->mode_bits)) {
+      if (mode.known != kModeBits) {
+        refuse("the rounding or denormal mode is not known");
+        return;
+      }
+      shape.mode = static_cast<int32_t>(mode.value);
+    }
+    if (control != kConditional) return copy(shape, values, nullptr);
+    uint32_t to = target(step), destination = block_at(to);
+    Jump taken = {destination, 0};
+    if (destination == kNone || to <= step.pc) {
+      later_.push_back({static_cast<uint32_t>(fixups_.size()), 0, to, step.pc});
+      taken = {kNone, kNone};
+    }
+    copy(shape, values, &taken);
+    if (taken.block == kNone) later_.back().end = static_cast<uint32_t>(fixups_.size());
+    if (block_at(block.next) == kNone) copy_glue(kIllegalGlue, offset(step.pc), 0, nullptr);
+  }
+
+  static uint64_t raw(const Step &step) { return step.shape.word; }
+
+  void emit() {
+    uint32_t first = block_at(kernel_.entry);
+    Jump entry = {first, 0};
+    if (first == kNone) {
+      refuse("no code");
+      return;
+    }
+    copy_glue(kEnter, 0, 0, nullptr, &entry);
+    starts_.resize(blocks_.size());
+    for (uint32_t n = 0; n < blocks_.size(); ++n) {
+      const Block &b = blocks_[n];
+      starts_[n] = static_cast<uint32_t>(code_.size());
+      copy_glue(kBlock, 0, static_cast<int32_t>(b.steps), nullptr);
+      if (kernel_.counts) copy_glue(kCount, 0, static_cast<int32_t>(8 * n), nullptr);
+      Mode mode = b.mode;
+      for (uint32_t i = 0; i < b.steps; ++i) {
+        const Step &step = steps_[b.first + i];
+        emit_step(step, mode, n, b);
+        step_mode(mode, step);
+      }
+      const Step &last = steps_[b.first + b.steps - 1];
+      if (!ends(last.row->control) && last.row->control != kConditional) go(b.next, last.pc, n);
+    }
+    for (const Later &l : later_) {
+      uint32_t here = static_cast<uint32_t>(code_.size());
+      for (uint32_t i = l.fixup; i < l.end; ++i)
+        if (fixups_[i].block == kNone && fixups_[i].offset == kNone) fixups_[i].offset = here;
+      go(l.to, l.source, kNone - 1);
+    }
+    out_.instructions = static_cast<uint32_t>(steps_.size());
+    out_.blocks = static_cast<uint32_t>(blocks_.size());
+  }
+
+  bool finish() {
+    size_t table = (code_.size() + kLine - 1) / kLine * kLine;
+    size_t lines = (constants_.size() * 8 + kLine - 1) / kLine;
+    if (constants_.size() > kMostConstants) return refuse("too many constants");
+    size_t size = table + kLine + lines * kLine;
+    if (size > INT32_MAX) return refuse("its code is too large");
+    uint8_t *base = take_code(size);
+    if (!base) return refuse("no memory for its code");
+    memcpy(base, code_.data(), code_.size());
+    auto relative = [base](uint32_t at, const uint8_t *to, int32_t addend) {
+      int32_t value = static_cast<int32_t>(to + addend - (base + at));
+      memcpy(base + at, &value, 4);
+    };
+    for (const Fixup &f : fixups_) relative(f.at, base + (f.block == kNone ? f.offset : starts_[f.block]), f.addend);
+    for (const PoolFixup &f : pool_fixups_) relative(f.at, f.target, 0);
+    for (const Fixup &f : constants_fixups_) relative(f.at, base + table, f.addend);
+    out_.frame = kConstantsAt + lines * kLine;
+    uint64_t numbers[3] = {out_.frame, std::min<uint64_t>(vgprs_, 256) * 2, lines};
+    memcpy(base + table, numbers, sizeof numbers);
+    for (const auto &c : constants_) memcpy(base + table + kLine + size_t{8} * c.second, &c.first, 8);
+    if (mprotect(base, (size + 4095) / 4096 * 4096, PROT_READ | PROT_EXEC) != 0) {
+      release_kernel(base, size);
+      return refuse("its code cannot be made executable");
+    }
+    out_.code = base;
+    out_.size = size;
+    out_.entry = reinterpret_cast<SxEntry>(base);
+    return true;
+  }
+
+  struct Later {  // the way to a block's start by a back edge, placed after the code
+    uint32_t fixup, end;
+    uint32_t to, source;
+  };
+
+  const std::vector<const Pack *> &packs_;
+  const Pack &tables_;
+  const KernelCode &kernel_;
+  BuiltKernel &out_;
+  std::vector<uint32_t> at_;  // by pc / 4: the step, later the block that begins there
+  std::vector<uint8_t> leader_;
+  std::vector<uint32_t> work_, reads_, starts_;
+  std::vector<Step> steps_;
+  std::vector<Block> blocks_;
+  std::vector<Later> later_;
+  std::vector<uint8_t> code_;
+  std::vector<Fixup> fixups_, constants_fixups_;
+  std::vector<PoolFixup> pool_fixups_;
+  std::unordered_map<uint64_t, uint32_t> constants_;
+  uint32_t vgprs_ = 1;
+};
+
+}  // namespace
+
+bool build_kernel(const std::vector<const Pack *> &packs, const KernelCode &kernel, BuiltKernel &out) {
+  out = BuiltKernel();
+  return Builder(packs, kernel, out).run();
+}
+
+}  // namespace sx
