@@ -17,6 +17,7 @@ from sassxlate.runtime_shim.ptx.options import KINDS, TEXT_MAX, Kind, parse_opti
 from sassxlate.runtime_shim.service.wire import FRAME_MAX
 
 _INPUTS_MAX = 1024
+_SHAPES_MAX = 1 << 16
 PATH_MAX = 4096  # bytes, limits.h
 _KEY = re.compile(r"[0-9a-f]{32}")
 _SHOWN = 40
@@ -117,6 +118,16 @@ def input_of(text: str) -> tuple[Kind, Path, str]:
     return known, path_of(path), name
 
 
+def _shapes(name: str, value: object) -> list[str]:
+    """Shapes of instructions, each as 32 hexadecimal digits; see `stencils.known`."""
+    if not isinstance(value, list):
+        raise _fail(name, value, "no list")
+    given = cast("list[object]", value)
+    if not 0 < len(given) <= _SHAPES_MAX:
+        raise _fail(name, len(given), "no list of shapes, by its length")
+    return [_key(name, item) for item in given]
+
+
 _FIELDS: dict[str, Callable[[str, object], object]] = {
     "op": _name,
     "tag": _name,
@@ -128,6 +139,7 @@ _FIELDS: dict[str, Callable[[str, object], object]] = {
     "jit": _options,
     "environment": _name,
     "inputs": _inputs,
+    "shapes": _shapes,
     "strict": _flag,
     "counts": _flag,
 }

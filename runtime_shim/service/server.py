@@ -42,7 +42,7 @@ log = logging.getLogger("sassxlate.service")
 IDLE_S = 600.0
 JOB_LIMIT_S = 120.0
 LOG_MAX = 4 << 20
-_JOBS = ("module", "translate", "compile", "assemble", "link")
+_JOBS = ("module", "translate", "compile", "stencils", "assemble", "link")
 _OF_KERNELS = ("translate", "compile")
 
 
@@ -290,7 +290,7 @@ class Service:
         }
 
     def _enqueue(self, client: _Client, op: str, request: dict[str, Any]) -> None:
-        names = ("image", "cc", "module", "kernel", "code_object", "jit", "environment", "inputs")
+        names = ("image", "cc", "module", "kernel", "code_object", "jit", "environment", "inputs", "shapes")
         key = (op, *(request.get(name) for name in names))
         key = (*(str(part) for part in key), *kind_of(request))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -63,6 +63,8 @@ class Engine:
     supported: frozenset[int]
     # Called with a cache that may store parts shared by many kernels.
     share: Callable[[Cache], None] | None = None
+    # The pack of some shapes; of no shapes: of those that are known beforehand.
+    stencils: Callable[[Sequence[str]], bytes] | None = None
 
 
 def default_engine(target: Target = DEFAULT) -> Engine:
@@ -82,11 +84,17 @@ def default_engine(target: Target = DEFAULT) -> Engine:
     def compile_one(code: bytes, kernel: str, strict: bool, counts: bool) -> bytes:
         return emulate.compile_code_object(code, kernel, strict=strict, counts=counts)
 
+    def pack_of(shapes: Sequence[str]) -> bytes:
+        from sassxlate.lowering.emulate.stencils import known
+
+        return known.pack_of(shapes)
+
     return Engine(
         parse_fatbin=containers.parse_fatbin,
         parse_cubin=containers.parse_cubin,
         translate=translate,
         compile=compile_one,
+        stencils=pack_of,
         supported=frozenset(LAYOUTS),
         share=lambda cache: helper_objects.keep_in(_Objects(cache)),
     )
@@ -150,6 +158,7 @@ class Work:
                 "module": self.module,
                 "translate": self.translate,
                 "compile": self.compile,
+                "stencils": self.stencils,
                 "ahead": self.ahead,
                 "assemble": self.assemble,
                 "link": self.link,
@@ -313,6 +322,20 @@ class Work:
         except SassxlateError as error:
             return failure(error.at(kernel=name))
         return {"ok": True, "image": text_of(self._write("host", file, image))}
+
+    def stencils(self, request: Request) -> Answer:
+        """Make the pack of the shapes ``shapes``, or without them the one that the baseline tier
+        begins with; its path."""
+        shapes: Sequence[str] = request.get("shapes") or ()
+        name = f"stencils-{key_of(''.join(shapes).encode())}.sxs" if shapes else "stencils.sxs"
+        if self.engine.stencils is None:
+            raise ServiceError("SX0903", "this service makes no stencils")
+        if self.cache.read("host", name) is None:
+            try:
+                self._write("host", name, self.engine.stencils(shapes))
+            except SassxlateError as error:
+                return failure(error)
+        return {"ok": True, "pack": text_of(self.cache.path("host", name))}
 
     def _cubin(self, key: str) -> Cubin:
         kept = self._cubins.get(key)

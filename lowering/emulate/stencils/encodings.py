@@ -310,12 +310,12 @@ class Encodings:
     """The tables as bytes: operand classes, fields, rows, the row of each opcode of a format
     (0xFFFF: none), formats, and the format of the top nine bits (0xFF: none)."""
 
-    classes: bytes
-    fields: bytes
-    rows: bytes
-    opcodes: bytes
-    formats: bytes
-    dispatch: bytes
+    classes: bytes = b""
+    fields: bytes = b""
+    rows: bytes = b""
+    opcodes: bytes = b""
+    formats: bytes = b""
+    dispatch: bytes = b""
 
 
 @cache

@@ -27,7 +27,7 @@ from sassxlate.lowering.emulate.image import helper_objects
 from sassxlate.lowering.emulate.image.abi import ISA_AVX2, ISA_AVX512
 from sassxlate.lowering.emulate.image.image import link_all
 from sassxlate.lowering.emulate.stencils import glue
-from sassxlate.lowering.emulate.stencils.encodings import encodings
+from sassxlate.lowering.emulate.stencils.encodings import Encodings, encodings
 from sassxlate.lowering.emulate.stencils.stencil import (
     NEXT,
     SYMBOLS,
@@ -150,8 +150,12 @@ class Pack:
     refused: tuple[Refused, ...]
 
 
-def make(shapes: Iterable[Shape], isa: Isa) -> Pack:
-    """The pack of some shapes and the glue."""
+def make(shapes: Iterable[Shape], isa: Isa, *, tables: bool = True) -> Pack:
+    """The pack of some shapes, with the tables and the glue; without `tables` it adds to another.
+
+    Raises:
+        EmulatorError: SX0690, the compiled code has something that a stencil cannot have.
+    """
     machine = target_machine(isa, 1, "-vzeroupper")
     plain = target_machine(isa, 1)
     wanted = sorted(set(shapes))
@@ -174,7 +178,7 @@ def make(shapes: Iterable[Shape], isa: Isa) -> Pack:
         parts = helper_objects.split(builder.module, *here)
         helper_texts |= parts.helpers
         text = preamble() + parts.kernel
-        if at == 0:
+        if at == 0 and tables:
             text = preamble() + glue.text(isa, ATTRIBUTES[isa]) + parts.kernel
         objects.append(_StencilObject(_object(text, machine)))
     made = helper_objects.helpers(
@@ -192,7 +196,7 @@ def make(shapes: Iterable[Shape], isa: Isa) -> Pack:
             else:
                 piece = glue.Glue[name.removeprefix("glue.").upper()]
                 found[Shape(_GLUE | int(piece))] = stencil
-    return Pack(_file(found, bytes(pool), isa), tuple(refused))
+    return Pack(_file(found, bytes(pool), isa, tables), tuple(refused))
 
 
 def _object(text: str, machine: llvm.TargetMachine) -> bytes:
@@ -202,8 +206,8 @@ def _object(text: str, machine: llvm.TargetMachine) -> bytes:
     return data
 
 
-def _file(found: dict[Shape, Stencil], pool: bytes, isa: Isa) -> bytes:
-    tables = encodings()
+def _file(found: dict[Shape, Stencil], pool: bytes, isa: Isa, whole: bool) -> bytes:
+    tables = encodings() if whole else Encodings()
     code, relocs, rows = bytearray(), bytearray(), bytearray()
     count = 0
     for shape in sorted(found):

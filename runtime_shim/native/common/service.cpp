@@ -84,7 +84,8 @@ class Progress {
  public:
   explicit Progress(const std::string &request) : start_(now()) {
     json::Value body;
-    if (json::parse(request, body) && body.kind == json::Value::Kind::Object) kernel_ = body["kernel"].text();
+    if (json::parse(request, body) && body.kind == json::Value::Kind::Object && !body["background"].truthy())
+      kernel_ = body["kernel"].text();
     std::string wanted = env_string("SASSXLATE_PROGRESS");
     if (kernel_.empty() || (wanted.empty() ? !isatty(STDERR_FILENO) : wanted != "1")) kernel_.clear();
   }

@@ -13,6 +13,7 @@
 #include "state.h"
 #include "strict.h"
 #include "threads.h"
+#include "tiers.h"
 #include "watchdog.h"
 
 #include <algorithm>
@@ -215,7 +216,7 @@ Wave *follow(Wave &wave) {
     Wave *wave = static_cast<Wave *>(fiber->user), *next = wave;
     while (next) {
       wave = next;
-      wave->group->launch->entry(&wave->regs);
+      wave->group->launch->function->entry.load(std::memory_order_acquire)(&wave->regs);
       next = follow(*wave);
     }
     suspend(wave, Event::Ended);
@@ -507,6 +508,7 @@ class Worker {
     Launch &launch = *group->launch;
     waves_ -= launch.waves();
     launch.executed.fetch_add(group->executed, std::memory_order_relaxed);
+    count_executed(launch, group->executed);
     spare_.push_back(group);
     finish_groups(launch, 1);
   }

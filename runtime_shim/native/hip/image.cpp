@@ -6,6 +6,7 @@
 #include "log.h"
 #include "service.h"
 #include "state.h"
+#include "stencils.h"
 #include "trusted.h"
 
 #include <cstddef>
@@ -81,35 +82,37 @@ bool open_image(const std::string &path, const std::string &key, const std::stri
     why = path + ": cannot be mapped for execution";
     return false;
   }
-  if (counting()) image.counts = open_counts(key, kernel, header.counts);
+  if (counting() && !image.counts.words) image.counts = open_counts(key, kernel, header.counts);
   image.code = code;
   image.code_size = header.code_size;
   image.entry = reinterpret_cast<SxEntry>(static_cast<uint8_t *>(code) + header.entry_offset);
   return true;
 }
 
-// Has the service compile the kernel; gives the path of the image, or an empty one with the error set.
-std::string compile(const CodeObject &code, const std::string &kernel, bool strict, HostImage &image) {
+// Has the service compile the kernel; gives the path of the image, or an empty one with the error set, which is
+// reported if the application waited for it.
+std::string compile(const CodeObject &code, const std::string &kernel, bool strict, bool waited, HostImage &image) {
   std::string file = write_temporary("object", code.bytes.data(), code.bytes.size());
   if (file.empty()) {
-    log_line("SX0653: kernel %s: no temporary file can be written", kernel.c_str());
+    if (waited) log_line("SX0653: kernel %s: no temporary file can be written", kernel.c_str());
     image.error = hipErrorOperatingSystem;
     return "";
   }
   ServiceReply reply = service_call("{\"op\":\"compile\",\"code_object\":" + json::quote(file) +
                                     ",\"kernel\":" + json::quote(kernel) +
                                     ",\"strict\":" + (strict ? "true" : "false") +
-                                    (counting() ? ",\"counts\":true" : "") + "}");
+                                    (counting() ? ",\"counts\":true" : "") +
+                                    (waited ? "" : ",\"background\":true") + "}");
   unlink(file.c_str());
   if (!reply.answered) {
-    log_line("SX0651: kernel %s: no service to compile it: %s", kernel.c_str(), reply.error.c_str());
+    if (waited) log_line("SX0651: kernel %s: no service to compile it: %s", kernel.c_str(), reply.error.c_str());
     image.error = hipErrorOperatingSystem;
     return "";
   }
   if (!reply.body["ok"].truthy()) {
     std::string line = reply.body["line"].text();
     if (line.empty()) line = "SX0652: " + kernel + ": the service could not compile it";
-    log_line("%s", line.c_str());
+    if (waited) log_line("%s", line.c_str());
     int64_t error = reply.body["cuda_error"].whole(hipErrorNotSupported);
     image.error = error > 0 && error < 10000 ? static_cast<int>(error) : hipErrorNotSupported;
     return "";
@@ -120,7 +123,8 @@ std::string compile(const CodeObject &code, const std::string &kernel, bool stri
 }  // namespace
 
 HostImage::~HostImage() {
-  if (code) munmap(code, code_size);
+  if (stencils) release_kernel(code, code_size);
+  else if (code) munmap(code, code_size);
   close_counts(counts);
 }
 
@@ -134,24 +138,55 @@ std::string image_key(const CodeObject &code, const std::string &kernel, bool st
   return hash.hex();
 }
 
+namespace {
+
+struct Place {
+  std::string key, path;
+};
+
+// Where the cache has the image; false where there is no service to say it.
+bool place_of(const CodeObject &code, const KernelInfo &kernel, Place &place, std::string &why) {
+  std::string tag = cache_tag(why);
+  if (tag.empty()) return false;
+  place.key = image_key(code, kernel.name, config().strict, counting());
+  place.path = cache_dir() + "/host/" + tag + "/" + place.key + ".sxh";
+  return true;
+}
+
+}  // namespace
+
 void load_image(const CodeObject &code, const KernelInfo &kernel, HostImage &image) {
   bool strict = config().strict;
-  std::string why, tag = cache_tag(why);
-  if (tag.empty()) {
+  std::string why;
+  Place place;
+  if (!place_of(code, kernel, place, why)) {
     log_line("SX0651: kernel %s: no service to compile it: %s", kernel.name.c_str(), why.c_str());
     image.error = hipErrorOperatingSystem;
     return;
   }
-  std::string key = image_key(code, kernel.name, strict, counting());
-  std::string cached = cache_dir() + "/host/" + tag + "/" + key + ".sxh";
-  if (open_image(cached, key, kernel.name, strict, image, why)) return;
-  std::string path = compile(code, kernel.name, strict, image);
+  if (open_image(place.path, place.key, kernel.name, strict, image, why)) return;
+  std::string path = compile(code, kernel.name, strict, true, image);
   if (path.empty() && image.error) return;
-  if (!open_image(path, key, kernel.name, strict, image, why)) {
+  if (!open_image(path, place.key, kernel.name, strict, image, why)) {
     if (why.empty()) why = path + " is gone";
     log_line("SX0652: kernel %s: %s", kernel.name.c_str(), why.c_str());
     image.error = hipErrorNotSupported;
   }
+}
+
+bool cached_image(const CodeObject &code, const KernelInfo &kernel, HostImage &image) {
+  std::string why;
+  Place place;
+  return place_of(code, kernel, place, why) && open_image(place.path, place.key, kernel.name, config().strict, image, why);
+}
+
+bool better_image(const CodeObject &code, const KernelInfo &kernel, HostImage &image) {
+  std::string why;
+  Place place;
+  if (!place_of(code, kernel, place, why)) return false;
+  std::string path = compile(code, kernel.name, config().strict, false, image);
+  image.error = 0;
+  return !path.empty() && open_image(path, place.key, kernel.name, config().strict, image, why);
 }
 
 }  // namespace sx

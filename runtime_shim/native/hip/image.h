@@ -13,4 +13,10 @@ std::string image_key(const CodeObject &code, const std::string &kernel, bool st
 // on standard error.
 void load_image(const CodeObject &code, const KernelInfo &kernel, HostImage &image);
 
+// The same if it is in the cache; false if it is not.
+bool cached_image(const CodeObject &code, const KernelInfo &kernel, HostImage &image);
+
+// Has it built for a kernel that runs meanwhile: nothing is reported, and an error is only that it is not there.
+bool better_image(const CodeObject &code, const KernelInfo &kernel, HostImage &image);
+
 }  // namespace sx

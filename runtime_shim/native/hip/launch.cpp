@@ -255,7 +255,7 @@ int launch_kernel(hipFunction_t handle, const Shape &shape, hipStream_t stream_h
   if (!launch->module) return hipErrorInvalidHandle;
   if (int error = find_stream(stream_handle, stream)) return error;
   if (int error = check_shape(*function, shape)) return error;
-  if (int error = function_image(*function, launch->entry, launch->counts)) return error;
+  if (int error = function_image(*function, launch->counts)) return error;
 
   const KernelInfo &info = *function->info;
   launch->function = function;

@@ -22,8 +22,7 @@ struct FaultRecord {
 
 struct Launch {
   std::shared_ptr<Module> module;  // kept until the launch has ended
-  const Function *function = nullptr;
-  SxEntry entry = nullptr;
+  Function *function = nullptr;
   Counts counts;
   uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
   uint32_t lds_size = 0;

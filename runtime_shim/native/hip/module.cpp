@@ -1,9 +1,9 @@
 #include "module.h"
 
-#include "image.h"
 #include "log.h"
 #include "memory.h"
 #include "state.h"
+#include "tiers.h"
 
 #include <algorithm>
 #include <cstring>
@@ -154,13 +154,11 @@ void modules_reset() {
   guard.unlock();
 }
 
-int function_image(Function &function, SxEntry &entry, Counts &counts) {
+int function_image(Function &function, Counts &counts) {
   std::lock_guard<std::mutex> guard(function.mutex);
-  HostImage &image = function.image;
-  if (!image.entry && !image.error) load_image(*function.module->code, *function.info, image);
-  entry = image.entry;
-  counts = image.counts;
-  return image.error;
+  if (!function.entry.load(std::memory_order_relaxed) && !function.image.error) first_code(function);
+  counts = function.baseline.entry ? function.baseline.counts : function.image.counts;
+  return function.entry.load(std::memory_order_relaxed) ? 0 : function.image.error;
 }
 
 }  // namespace sx

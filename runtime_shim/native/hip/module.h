@@ -5,6 +5,7 @@
 #include "counts.h"
 #include "hip.h"
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,6 +22,8 @@ struct HostImage {
   int error = 0;  // HIP error where there is no code; 0 with no entry: not asked for yet
   void *code = nullptr;
   size_t code_size = 0;  // bytes mapped at `code`
+  bool stencils = false;      // of the baseline tier
+  uint32_t instructions = 0;  // of the kernel, where the baseline tier has counted them
 
   HostImage() = default;
   HostImage(const HostImage &) = delete;
@@ -33,8 +36,13 @@ struct Function {
   const KernelInfo *info = nullptr;
   int max_dynamic_shared = 0;
   int carveout = -1;
-  std::mutex mutex;  // of `image`
-  HostImage image;
+  std::mutex mutex;  // of the images
+  HostImage image;    // what the compiler made, or what is known of why it did not
+  HostImage baseline;
+  // The code that a wave which begins now runs: the baseline's until the compiler's is there.
+  std::atomic<SxEntry> entry{nullptr};
+  std::atomic<uint64_t> executed{0};  // instructions, by the baseline's code
+  std::atomic<uint64_t> hot{0};       // from how many on the compiler is asked; 0: never (again)
 };
 
 struct Module {
@@ -52,6 +60,6 @@ std::shared_ptr<Module> find_function(hipFunction_t handle, Function *&function)
 void modules_reset();
 
 // Makes the kernel's host code ready: 0, or a HIP error (reported once on standard error).
-int function_image(Function &function, SxEntry &entry, Counts &counts);
+int function_image(Function &function, Counts &counts);
 
 }  // namespace sx

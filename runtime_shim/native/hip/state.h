@@ -8,7 +8,11 @@
 
 namespace sx {
 
+// Which code kernels run on the emulated device.
+enum class Tier { Auto, Baseline, Llvm };
+
 struct Config {
+  Tier tier;              // SASSXLATE_TIER; strict mode has the compiler's code only
   bool strict;            // SASSXLATE_STRICT: bounds of each allocation, images with strict checks
   uint64_t strict_seed;   // SASSXLATE_STRICT_SEED: of the perturbation of approximate functions
   unsigned threads;       // SASSXLATE_THREADS, default: processors of this process
