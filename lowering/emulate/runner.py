@@ -94,10 +94,10 @@ def _library() -> Any:
     header = root / "runtime_shim" / "native"
     if not (header / "abi.h").exists():
         header = root / "sassxlate" / "runtime_shim" / "native"
-    sources = [_SOURCE, header / "hip" / "stencils.cpp", header / "hip" / "stencil_kernel.cpp"]
-    content = b"".join(
-        p.read_bytes() for p in (*sources, header / "abi.h", header / "hip" / "stencils.h")
-    )
+    stencils = ("stencils", "stencil_decode", "stencil_kernel")
+    sources = [_SOURCE, *(header / "hip" / f"{name}.cpp" for name in stencils)]
+    headers = [header / "abi.h", header / "hip" / "stencils.h", header / "hip" / "stencil_decode.h"]
+    content = b"".join(p.read_bytes() for p in (*sources, *headers))
     key = hashlib.sha256(content).hexdigest()[:16]
     out = Path(tempfile.gettempdir()) / f"sassxlate-runner-{os.getuid()}-{key}.so"
     if not out.exists():
@@ -105,7 +105,9 @@ def _library() -> Any:
             made = Path(tmp) / "runner.so"
             command = [compiler, "-std=c++17", "-O2", "-shared", "-fPIC", "-o", str(made)]
             folders = [f"-I{header}", f"-I{header / 'hip'}"]
-            subprocess.run([*command, *folders, *map(str, sources)], check=True, capture_output=True)
+            subprocess.run(
+                [*command, *folders, *map(str, sources)], check=True, capture_output=True
+            )
             partial = out.with_suffix(f".{os.getpid()}")
             shutil.copyfile(made, partial)
             os.replace(partial, out)
@@ -380,4 +382,13 @@ def run_code(
     run_image(loaded, setup or Setup(), grid, block, kernarg, device, **launch)
 
 
-__all__ = ["BaselineKernel", "EmulatedDevice", "LoadedImage", "LoadedPack", "Setup", "run_code", "run_code_object", "run_image"]
+__all__ = [
+    "BaselineKernel",
+    "EmulatedDevice",
+    "LoadedImage",
+    "LoadedPack",
+    "Setup",
+    "run_code",
+    "run_code_object",
+    "run_image",
+]

@@ -290,7 +290,17 @@ class Service:
         }
 
     def _enqueue(self, client: _Client, op: str, request: dict[str, Any]) -> None:
-        names = ("image", "cc", "module", "kernel", "code_object", "jit", "environment", "inputs", "shapes")
+        names = (
+            "image",
+            "cc",
+            "module",
+            "kernel",
+            "code_object",
+            "jit",
+            "environment",
+            "inputs",
+            "shapes",
+        )
         key = (op, *(request.get(name) for name in names))
         key = (*(str(part) for part in key), *kind_of(request))
 

@@ -72,6 +72,14 @@ EXIT_NOT_FOUND = 127
     show_default=True,
     help="NVIDIA's libraries that ours take the place of (cufft, cublas), with commas; or none.",
 )
+@click.option(
+    "--tier",
+    type=click.Choice(["auto", "baseline", "llvm"]),
+    default="llvm",
+    envvar="SASSXLATE_TIER",
+    help="The emulated device's code: compiled, of stencils at once (baseline), or the one until "
+    "the other is there (auto).",
+)
 @click.option("--trace", type=click.Path(file_okay=False), help="Write every driver call to DIR.")
 @click.option("--dump", type=click.Path(file_okay=False), help="Write used kernels' files to DIR.")
 @target_option
@@ -84,6 +92,7 @@ def command(
     strict: bool,
     seed: int,
     kernel_time_limit: float,
+    tier: str,
     keep_status: bool,
     replace: str,
     trace: str | None,
@@ -150,6 +159,7 @@ def command(
         "SASSXLATE_RUNNER": str(os.getpid()),
         "SASSXLATE_STRICT": "1" if strict else "0",
         "SASSXLATE_STRICT_SEED": str(seed),
+        "SASSXLATE_TIER": tier,
         "SASSXLATE_KERNEL_TIME_LIMIT": str(kernel_time_limit),
     }
     found = _hip("emulator" if strict else device, target)

@@ -172,9 +172,7 @@ def _fields(t: _Tables, lay: Layout) -> tuple[list[bytes], int]:
     long = lay.format.size == 8 and lay.format.name.startswith("VOP3")
     short = lay.format.size == 4 and lay.format.name.startswith("VOP")
     memory = lay.format.name in _SEGMENTS
-    for slot, (operand, (lo, mask, table)) in enumerate(
-        zip(lay.info.args, lay.plan, strict=True)
-    ):
+    for slot, (operand, (lo, mask, table)) in enumerate(zip(lay.info.args, lay.plan, strict=True)):
         if mask == 0 and table != (LITERAL_MARK,):
             continue  # vcc
         how = _how(operand, lay)
@@ -193,9 +191,7 @@ def _fields(t: _Tables, lay: Layout) -> tuple[list[bytes], int]:
         if alt_bit != NO_BIT:
             alt = t.operand_class(source_table("src", 1, "f16"), how)
         flags = DPP_SOURCE if operand.field == "src0" and (long or short) else 0
-        out.append(
-            _FIELD.pack(lo, mask.bit_length(), slot, alt_bit, sel_bit, flags, cls, alt, 0)
-        )
+        out.append(_FIELD.pack(lo, mask.bit_length(), slot, alt_bit, sel_bit, flags, cls, alt, 0))
         taken |= mask << lo
     if lay.format.name == "SMEM" and lay.info.args:
         cls = t.operand_class(source_table("sd", 1, "b32"), _How(1, Literal.INVALID))
@@ -299,7 +295,9 @@ def _row(t: _Tables, lays: tuple[Layout, ...]) -> bytes:
     if control is Control.STRAIGHT and re.match(r"s_getreg", op):
         flags |= MODE
     whole = (1 << 8 * lay.format.size) - 1
-    numbers = [x for imm in [*imms, *[(0, 0, 0, 0)] * (2 - len(imms))] for x in (*imm[:3], 0, imm[3])]
+    numbers = [
+        x for imm in [*imms, *[(0, 0, 0, 0)] * (2 - len(imms))] for x in (*imm[:3], 0, imm[3])
+    ]
     return _ROW.pack(
         whole & ~taken, mode_bits, first, len(fields), len(imms), control, flags, 0, *numbers
     )

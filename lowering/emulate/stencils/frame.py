@@ -1,7 +1,7 @@
 """A wave's registers in memory, as stencils see them; native/hip/stencils.h has the same numbers.
 
-A frame begins with an SxWave, whose scalar registers are the wave's: the register with operand code
-n is dword n, EXEC included.  Then SCC and the buffers of out-of-line helpers, the VGPRs of 128 bytes
+A frame begins with an SxWave, whose scalar registers are the wave's: the one with operand code n is
+dword n, EXEC included.  Then SCC and the buffers of out-of-line helpers, the VGPRs of 128 bytes
 each, and the constants of the kernel, which an instruction reads as it reads scalar registers.
 """
 

@@ -64,8 +64,7 @@ def _enter() -> str:
     """At CONSTANTS is a line with the bytes of the frame and the lines of its VGPRs and constants,
     then the constants."""
     zero = "".join(
-        f"  %z{i} = getelementptr i8, ptr %f, i64 {frame.SGPR + 4 * i}\n"
-        f"  store i32 0, ptr %z{i}\n"
+        f"  %z{i} = getelementptr i8, ptr %f, i64 {frame.SGPR + 4 * i}\n  store i32 0, ptr %z{i}\n"
         for i in (*range(VCC_HI + 1, EXEC_LO), EXEC_HI)
     )
     numbers = "".join(

@@ -52,6 +52,7 @@ _RELOC = struct.Struct("<IBBHi")
 _ABSOLUTE, _POOL, _NEXT, _TAKEN, _CONSTANTS = range(5)
 _R_PC32, _R_PLT32, _R_32, _R_32S = 2, 4, 10, 11
 _NOTE: Final = 16  # bytes of the digest
+_JMP: Final = 0xE9
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +137,9 @@ class _StencilObject:
 
 def _trimmed(code: bytes, relocs: list[Reloc]) -> Stencil:
     """Without the jump to what follows."""
-    if relocs and relocs[-1].kind == _NEXT and relocs[-1].offset == len(code) - 4:
-        if code[-5] == 0xE9:
-            return Stencil(code[:-5], tuple(relocs[:-1]))
+    last = relocs[-1] if relocs else None
+    if last and last.kind == _NEXT and last.offset == len(code) - 4 and code[-5] == _JMP:
+        return Stencil(code[:-5], tuple(relocs[:-1]))
     return Stencil(code, tuple(relocs))
 
 
@@ -240,4 +241,4 @@ def _file(found: dict[Shape, Stencil], pool: bytes, isa: Isa, whole: bool) -> by
     return head + bytes(_PAGE - len(head)) + bytes(body)
 
 
-__all__ = ["Pack", "Reloc", "Refused", "Stencil", "make"]
+__all__ = ["Pack", "Refused", "Reloc", "Stencil", "make"]

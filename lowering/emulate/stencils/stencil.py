@@ -103,9 +103,7 @@ class StencilFunction(Function):
     """The function of a stencil: its buffers are in the frame."""
 
     def __init__(self, module: Module, name: str, attributes: str) -> None:
-        super().__init__(
-            module, f"{_CALL} @{name}(ptr %w)", f'{attributes} section ".text.{name}"'
-        )
+        super().__init__(module, f"{_CALL} @{name}(ptr %w)", f'{attributes} section ".text.{name}"')
         self._places: set[str] = set()
 
     def place(self, name: str, offset: str) -> str:

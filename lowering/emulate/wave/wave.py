@@ -11,12 +11,11 @@ from sassxlate.cfg.rdna3_flow import (
     Flow,
     MachineBlock,
     ModeBits,
-    hwreg,
     modes,
     step_mode,
 )
 from sassxlate.disasm.rdna3.codec.decode.instruction import branch_target
-from sassxlate.disasm.rdna3.instruction import I, Inst
+from sassxlate.disasm.rdna3.instruction import Inst
 from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO, VCC_LO
 from sassxlate.domain.interface import is_zero
 from sassxlate.errors import EmulatorError
@@ -33,6 +32,7 @@ from sassxlate.lowering.llvm.ir_text import Function, Module, Val, const
 
 if TYPE_CHECKING:
     from sassxlate.lowering.emulate.options import CompileOptions
+
 
 class WaveBuilder:
     """Emits a flow's blocks into one function."""

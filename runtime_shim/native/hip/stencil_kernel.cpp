@@ -1,39 +1,26 @@
 // Builds a kernel of stencils: decodes it into blocks, follows MODE through them, copies and patches.
 //
 // The blocks are those of cfg/rdna3_flow.py, which the compiler uses: a counter means the same block in both tiers.
-#include "stencils.h"
+#include "stencil_decode.h"
 
 #include <algorithm>
 #include <climits>
 #include <cstring>
 #include <sys/mman.h>
-#include <unordered_map>
 
 namespace sx {
 
-uint8_t *take_code(size_t size);
-
 namespace {
 
-// lowering/emulate/stencils/encodings.py, stencil.py, glue.py and pack.py have these numbers, too.
-enum Action : uint8_t { kInvalid, kVgpr, kHalf, kScalar, kConstant, kLiteral, kShape };
-enum Literal : uint32_t { kZeroExtended, kHigh, kSignExtended, kLowHalf, kNoLiteral };
-enum Control : uint8_t {
-  kStraight, kNothing, kBranch, kConditional, kEnd, kIllegal, kTrap, kRoundMode, kDenormMode, kSetreg, kSetregLiteral,
-  kUnsupported
-};
-enum RowFlags : uint8_t { kReadsMemory = 1, kMode = 2, kDpp = 4 };
-enum FieldFlags : uint8_t { kYDestination = 1, kDppSource = 2 };
+// lowering/emulate/stencils/stencil.py, glue.py and pack.py have these numbers, too.
 enum RelocKind : uint8_t { kAbsolute, kPool, kNext, kTaken, kConstants };
 enum Symbol : unsigned { kV = 0, kS = 6, kImm = 12, kPc = 14, kNumber = 15, kSymbols = 16 };
 enum Glue : uint32_t { kEnter, kBlock, kCount, kFuel, kStop, kJump, kIllegalGlue };
 
-constexpr unsigned kVStep = 32, kSStep = 16;
-constexpr uint8_t kNoBit = 255;
 constexpr uint32_t kModeBits = 0x3ff;
 constexpr uint32_t kNone = ~0u;
 constexpr size_t kLongest = 512;  // instructions of a block
-constexpr size_t kConstantsAt = 0xc00 + 256 * 128, kLine = 64;
+constexpr size_t kLine = 64;
 constexpr size_t kMostConstants = 40000;  // of 8 bytes, so that a frame fits a fiber's stack
 
 struct Mode {
@@ -55,14 +42,6 @@ struct Mode {
     value &= both;
     return changes;
   }
-};
-
-struct Step {
-  uint32_t pc, size;
-  const EncodingRow *row;
-  Shape shape;
-  uint32_t raw, literal;
-  int32_t v[6], s[6], imm[2];
 };
 
 struct Block {
@@ -88,7 +67,7 @@ struct PoolFixup {
 class Builder {
  public:
   Builder(const std::vector<const Pack *> &packs, const KernelCode &kernel, BuiltKernel &out)
-      : packs_(packs), tables_(*packs[0]), kernel_(kernel), out_(out), at_(kernel.size / 4 + 1, kNone),
+      : packs_(packs), kernel_(kernel), decoder_(*packs[0], kernel), out_(out), at_(kernel.size / 4 + 1, kNone),
         leader_(kernel.size / 4 + 1, 0) {}
 
   bool run() {
@@ -111,122 +90,6 @@ class Builder {
     if (out_.why.empty()) out_.why = why;
     return false;
   }
-
-  uint32_t word(uint32_t pc) const {
-    uint32_t w;
-    memcpy(&w, kernel_.text + pc, 4);
-    return w;
-  }
-  bool inside(uint32_t pc) const { return pc + 4 <= kernel_.size; }
-
-  // ---- instructions
-
-  int32_t constant(uint64_t value) {
-    auto found = constants_.try_emplace(value, static_cast<uint32_t>(constants_.size()));
-    return static_cast<int32_t>(kConstantsAt + 8 * found.first->second);
-  }
-
-  static uint64_t literal_value(uint32_t word, uint32_t how) {
-    if (how == kHigh) return uint64_t{word} << 32;
-    if (how == kSignExtended) return static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(word)));
-    return how == kLowHalf ? word & 0xffff : word;
-  }
-
-  bool decode(uint32_t pc, Step &step) {
-    uint32_t low = word(pc);
-    const EncodingRow *row = tables_.row(low);
-    if (!row) return refuse("an instruction that the tables do not have");
-    const EncodingFormat &format = tables_.format(low);
-    uint64_t raw = low;
-    if (format.size == 8) {
-      if (!inside(pc + 4)) return refuse("the code ends inside an instruction");
-      raw |= uint64_t{word(pc + 4)} << 32;
-    }
-    step = Step();
-    step.pc = pc;
-    step.size = format.size;
-    step.row = row;
-    step.raw = low;
-    step.shape = {raw & row->keep, 0, -1};
-    if (row->control == kUnsupported) return refuse("an instruction of a kind that this tier does not have");
-    bool literal = false;
-    const EncodingField *fields = tables_.fields(*row);
-    for (unsigned i = 0; i < row->fields; ++i)
-      if (!operand(fields[i], *row, raw, step, literal)) return false;
-    if (literal && step.shape.dpp) return refuse("DPP and a literal");
-    if (row->control == kSetregLiteral && !literal) return refuse("a literal is missing");
-    for (unsigned i = 0; i < row->immediates; ++i) {
-      const EncodingImmediate &imm = row->imm[i];
-      int64_t value = static_cast<int64_t>(raw >> imm.lo & ((1u << imm.width) - 1));
-      if (imm.is_signed && value >> (imm.width - 1)) value -= int64_t{1} << imm.width;
-      if (row->control == kStraight) step.imm[i] = constant(static_cast<uint64_t>(value * imm.factor));
-    }
-    return true;
-  }
-
-  bool operand(const EncodingField &field, const EncodingRow &row, uint64_t raw, Step &step, bool &literal) {
-    uint32_t mask = (1u << field.width) - 1, code = raw >> field.lo & mask, canonical = code;
-    const OperandClass *cls = &tables_.operand(field.cls);
-    if (field.alt_bit != kNoBit && raw >> field.alt_bit & 1) cls = &tables_.operand(field.alt);
-    bool dpp = (field.flags & kDppSource) && (row.flags & kDpp) && (code == 250 || code == 233 || code == 234);
-    if (dpp) {
-      if (literal || !inside(step.pc + step.size)) return refuse("a DPP word is missing");
-      step.shape.dpp = word(step.pc + step.size);
-      step.size += 4;
-      code = 256 + (step.shape.dpp & 0xff);
-    }
-    unsigned k = field.slot;
-    if (field.flags & kYDestination) code = (code << 1 | (~(raw >> 56) & 1)) & 0xff;
-    uint8_t action = cls->action[code];
-    uint64_t value = cls->value[code];
-    switch (action) {
-      case kVgpr:
-      case kHalf: {
-        uint32_t number = static_cast<uint32_t>(value / 128);
-        if (action == kHalf) number &= 127;
-        vgprs_ = std::max(vgprs_, number + cls->n);
-        step.v[k] = static_cast<int32_t>(number * 128);
-        canonical = k * kVStep | (action == kHalf ? code & 128 : 0);
-        if (field.flags & kYDestination) {
-          step.v[k] -= 128;  // the canonical register is the odd one of its pair
-          canonical = k * kVStep >> 1;
-        } else if (field.width == 9) {
-          canonical |= 256;
-        }
-        break;
-      }
-      case kScalar:
-        step.s[k] = static_cast<int32_t>(value);
-        canonical = scalar(field, k);
-        break;
-      case kLiteral:
-        if (!literal) {
-          if (!inside(step.pc + step.size) || step.shape.dpp) return refuse("a literal is missing");
-          step.literal = word(step.pc + step.size);
-          step.size += 4;
-          literal = true;
-        }
-        value = literal_value(step.literal, cls->literal);
-        [[fallthrough]];
-      case kConstant:
-        if (field.sel_bit != kNoBit && raw >> field.sel_bit & 1) return refuse("op_sel of a number");
-        step.s[k] = constant(value);
-        canonical = field.width ? scalar(field, k) : 0;
-        break;
-      case kShape:
-        break;
-      default:
-        return refuse("a reserved operand");
-    }
-    if (dpp) {
-      step.shape.dpp = (step.shape.dpp & ~0xffu) | (canonical & 0xff);
-      canonical = raw >> field.lo & mask;
-    }
-    step.shape.word |= uint64_t{canonical & mask} << field.lo;
-    return true;
-  }
-
-  static uint32_t scalar(const EncodingField &field, unsigned k) { return field.width == 6 ? k * kSStep >> 1 : k * kSStep; }
 
   // ---- blocks, as cfg/rdna3_flow.py finds them
 
@@ -252,9 +115,9 @@ class Builder {
     while (!work_.empty()) {
       uint32_t pc = work_.back();
       work_.pop_back();
-      while (inside(pc) && at_[pc / 4] == kNone) {
+      while (decoder_.inside(pc) && at_[pc / 4] == kNone) {
         Step step;
-        if (!decode(pc, step)) return false;
+        if (!decoder_.decode(pc, step)) return refuse(decoder_.why());
         at_[pc / 4] = static_cast<uint32_t>(steps_.size());
         steps_.push_back(step);
         uint8_t control = step.row->control;
@@ -490,9 +353,10 @@ class Builder {
   }
 
   bool finish() {
+    const auto &constants = decoder_.constants();
     size_t table = (code_.size() + kLine - 1) / kLine * kLine;
-    size_t lines = (constants_.size() * 8 + kLine - 1) / kLine;
-    if (constants_.size() > kMostConstants) return refuse("too many constants");
+    size_t lines = (constants.size() * 8 + kLine - 1) / kLine;
+    if (constants.size() > kMostConstants) return refuse("too many constants");
     size_t size = table + kLine + lines * kLine;
     if (size > INT32_MAX) return refuse("its code is too large");
     uint8_t *base = take_code(size);
@@ -505,10 +369,10 @@ class Builder {
     for (const Fixup &f : fixups_) relative(f.at, base + (f.block == kNone ? f.offset : starts_[f.block]), f.addend);
     for (const PoolFixup &f : pool_fixups_) relative(f.at, f.target, 0);
     for (const Fixup &f : constants_fixups_) relative(f.at, base + table, f.addend);
-    out_.frame = kConstantsAt + lines * kLine;
-    uint64_t numbers[3] = {out_.frame, std::min<uint64_t>(vgprs_, 256) * 2, lines};
+    out_.frame = Decoder::kConstantsAt + lines * kLine;
+    uint64_t numbers[3] = {out_.frame, std::min<uint64_t>(decoder_.vgprs(), 256) * 2, lines};
     memcpy(base + table, numbers, sizeof numbers);
-    for (const auto &c : constants_) memcpy(base + table + kLine + size_t{8} * c.second, &c.first, 8);
+    for (const auto &c : constants) memcpy(base + table + kLine + size_t{8} * c.second, &c.first, 8);
     if (mprotect(base, (size + 4095) / 4096 * 4096, PROT_READ | PROT_EXEC) != 0) {
       release_kernel(base, size);
       return refuse("its code cannot be made executable");
@@ -525,8 +389,8 @@ class Builder {
   };
 
   const std::vector<const Pack *> &packs_;
-  const Pack &tables_;
   const KernelCode &kernel_;
+  Decoder decoder_;
   BuiltKernel &out_;
   std::vector<uint32_t> at_;  // by pc / 4: the step, later the block that begins there
   std::vector<uint8_t> leader_;
@@ -537,8 +401,6 @@ class Builder {
   std::vector<uint8_t> code_;
   std::vector<Fixup> fixups_, constants_fixups_;
   std::vector<PoolFixup> pool_fixups_;
-  std::unordered_map<uint64_t, uint32_t> constants_;
-  uint32_t vgprs_ = 1;
 };
 
 }  // namespace

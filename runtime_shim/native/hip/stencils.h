@@ -126,4 +126,7 @@ struct BuiltKernel {
 bool build_kernel(const std::vector<const Pack *> &packs, const KernelCode &kernel, BuiltKernel &out);
 void release_kernel(void *code, size_t size);
 
+// Writable memory for a kernel's code, near to the packs' helpers; null if there is none.
+uint8_t *take_code(size_t size);
+
 }  // namespace sx

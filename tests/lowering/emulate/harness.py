@@ -5,14 +5,23 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sassxlate.cfg.rdna3_flow import DecodedStep, Flow, MachineBlock
+from sassxlate.disasm.rdna3.codec.assemble import assemble
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, Sp, V
 from sassxlate.disasm.rdna3.semantics import Semantics
 from sassxlate.lowering.emulate.compiler import compile_flow
 from sassxlate.lowering.emulate.options import CompileOptions
-from sassxlate.lowering.emulate.runner import EmulatedDevice, LoadedImage, Setup, run_image
+from sassxlate.lowering.emulate.runner import (
+    BaselineKernel,
+    EmulatedDevice,
+    LoadedImage,
+    Setup,
+    run_image,
+)
+
+from .baseline import baseline
 
 LANES = 32
 WIDTH = {
@@ -95,9 +104,14 @@ def _pack(kind: str, column: Sequence[int]) -> bytes:
 
 
 def run_cases(
-    cases: Sequence[Case], options: CompileOptions, exec_mask: int = 0xFFFFFFFF
+    cases: Sequence[Case],
+    options: CompileOptions,
+    exec_mask: int = 0xFFFFFFFF,
+    *,
+    stencils: bool = False,
 ) -> list[list[tuple[int, ...]]]:
-    """[case][lane][destination]: what the emulator computes; inactive lanes keep a pattern."""
+    """[case][lane][destination]: what the emulator computes, by `stencils` or compiled; inactive
+    lanes keep a pattern."""
     items: list[Inst] = [
         Inst("s_load_b64", (S(2, 2), S(0, 2)), 8),
         Inst("s_load_b64", (S(0, 2), S(0, 2)), 0),
@@ -134,7 +148,11 @@ def run_cases(
                 at_out += 128
         places.append(rows)
     items.append(Inst("s_endpgm"))
-    loaded = LoadedImage(compile_flow(flow_of(items), options))
+    loaded: LoadedImage | BaselineKernel
+    if stencils:
+        loaded = baseline(assemble(_encodable(items)).data, options)
+    else:
+        loaded = LoadedImage(compile_flow(flow_of(items), options))
     device = EmulatedDevice(1 << 22)
     source, target = device.alloc(bytes(blob)), device.alloc(max(at_out, 128))
     run_image(loaded, Setup(), 1, 32, struct.pack("<QQ", source, target), device)
@@ -146,6 +164,18 @@ def run_cases(
         ]
         for case, rows in zip(cases, places, strict=True)
     ]
+
+
+def _encodable(items: Sequence[Inst]) -> list[Inst]:
+    """The same with offsets below 4096; v2 takes the rest of the address."""
+    out: list[Inst] = []
+    for inst in items:
+        if inst.op.startswith("global_") and inst.imm > 0xFFF:
+            out.append(Inst("v_add_nc_u32", (V(2), I(inst.imm & ~0xFFF), V(1))))
+            args = tuple(V(2) if arg == V(1) else arg for arg in inst.args)
+            inst = replace(inst, args=args, imm=inst.imm & 0xFFF)
+        out.append(inst)
+    return out
 
 
 def _unpack(raw: bytes, at: int, kind: str, lane: int) -> int:

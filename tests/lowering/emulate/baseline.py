@@ -1,0 +1,33 @@
+"""Kernels of the baseline tier for tests: what the library and the service do together."""
+
+from __future__ import annotations
+
+import functools
+
+from sassxlate.lowering.emulate.options import CompileOptions, Isa, host_isa
+from sassxlate.lowering.emulate.runner import BaselineKernel, LoadedPack
+from sassxlate.lowering.emulate.stencils import known, pack
+
+ISAS: list[Isa] = ["avx512", "avx2"] if host_isa() == "avx512" else ["avx2"]
+
+
+@functools.cache
+def first_pack(isa: Isa) -> LoadedPack:
+    """The pack of the known shapes."""
+    return LoadedPack(pack.make(known.known_shapes(), isa).data)
+
+
+def mode_of(options: CompileOptions) -> int:
+    return options.float_mode | options.dx10_clamp << 8 | options.ieee << 9
+
+
+def baseline(code: bytes, options: CompileOptions, entry: int = 0) -> BaselineKernel:
+    """The kernel, for which stencils are made that the first pack lacks."""
+    isa = options.isa or host_isa()
+    packs = [first_pack(isa)]
+    built = BaselineKernel(packs, code, entry, mode_of(options), options.counts)
+    if built.missing:
+        packs.append(LoadedPack(pack.make(built.missing, isa, tables=False).data))
+        built = BaselineKernel(packs, code, entry, mode_of(options), options.counts)
+    assert built.entry is not None, (built.why, built.missing)
+    return built
