@@ -245,7 +245,7 @@ def _control(op: str) -> Control:
         known = ("scc0", "scc1", "vccz", "vccnz", "execz", "execnz")
         return Control.CONDITIONAL if op.removeprefix("s_cbranch_") in known else (
             Control.UNSUPPORTED)  # fmt: skip
-    if op in ("s_getpc_b64", "s_setpc_b64", "s_swappc_b64", "s_call_b64"):
+    if op in ("s_setpc_b64", "s_swappc_b64", "s_call_b64"):
         return Control.UNSUPPORTED
     return Control.NOTHING if op in NOTHING else Control.STRAIGHT
 

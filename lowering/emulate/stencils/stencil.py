@@ -21,7 +21,7 @@ from sassxlate.domain.interface import is_zero
 from sassxlate.errors import EmulatorError
 from sassxlate.lowering.emulate.image.abi import DeviceFault, WaveLayout
 from sassxlate.lowering.emulate.stencils import frame
-from sassxlate.lowering.emulate.wave import memory_helpers
+from sassxlate.lowering.emulate.wave import memory_helpers, vector_access
 from sassxlate.lowering.emulate.wave.context import Context
 from sassxlate.lowering.emulate.wave.registers import V32, State
 from sassxlate.lowering.emulate.wave.straight import emit_straight
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 OPERANDS = 6  # of an instruction: both halves of a dual one have three
 V_STEP, S_STEP = 32, 16  # canonical registers from one operand to the next
-# What the library fills in: registers, places of immediates, the offset of the instruction, a
-# number.
+# What the library fills in: registers, places of immediates, the offset of the instruction from the
+# kernel's entry, that of the next one in the code.
 SYMBOLS = (
     *(f"V{i}" for i in range(OPERANDS)),
     *(f"S{i}" for i in range(OPERANDS)),
@@ -217,6 +217,12 @@ class StencilBuilder:
             fn.do("ret void")
         elif inst.op == "s_trap":
             self._trap(c, fn, inst)
+        elif inst.op == "s_getpc_b64":
+            base = vector_access.member(c, WaveLayout.CODE_BASE)
+            address = fn.emit_new(f"add i64 {base}, {symbol('NUMBER')}")
+            c.write64(inst, inst.args[0], Val(address, 64, False))
+            c.state.flush()
+            fn.go(NEXT)
         elif emit_straight(c, inst) or emit_system(c, inst, shape.mode):
             c.state.flush()
             fn.go(NEXT)

@@ -296,7 +296,7 @@ class Builder {
     memcpy(values + kS, step.s, sizeof step.s);
     memcpy(values + kImm, step.imm, sizeof step.imm);
     values[kPc] = offset(step.pc);
-    values[kNumber] = 0;
+    values[kNumber] = static_cast<int32_t>(step.pc + step.size);
     Shape shape = step.shape;
     if ((step.row->flags & kMode) || (raw(step) & step.row->mode_bits)) {
       if (mode.known != kModeBits) {

@@ -1,0 +1,167 @@
+"""Both tiers of the emulated device in the library: the same results, faults and counters, and the
+change from one to the other while a kernel runs."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sassxlate.errors import EmulatorError
+from sassxlate.lowering.emulate.stencils import known
+from sassxlate.runtime_shim.cache.store import seal
+
+from .conftest import Script
+from .hip_api import Hip
+from .test_real_kernels import KERNELS, CompilingService, metadata
+
+_RESULTS = """
+m = hip.load(open({path!r}, 'rb').read())
+out, counter = hip.malloc(4 * 256 * 40), hip.malloc(4)
+x = hip.malloc(4 * 256 * 40)
+hip.write(x, struct.pack('<10240f', *(float(i) for i in range(10240))))
+for name, groups, threads, args in (
+    ('saxpy', 40, 256, struct.pack('<QQQ', x, x, out)),
+    ('reverse', 9, 256, struct.pack('<QQ', out, 0)),
+    ('keep', 1, 64, struct.pack('<QQ', out, 0)),
+    ('constant', 1, 32, struct.pack('<QQ', out, 0)),
+    ('meet', 30, 32, struct.pack('<QQI', out, counter, 30)),
+):
+    hip.write(out, bytes(4 * 256 * 40))
+    hip.write(counter, bytes(4))
+    print(name, hip.launch(hip.function(m, name), groups, threads, args))
+    print(hip.read(out, 4 * 256 * 40).hex())
+"""
+_FAULT = """
+m = hip.load(open({path!r}, 'rb').read())
+args = struct.pack('<QQ', hip.malloc(64), {value})
+print(hip.launch(hip.function(m, {kernel!r}), 1, 32, args), hip.hipDeviceSynchronize())
+"""
+
+
+def _no_pack(_shapes: object) -> bytes:
+    raise EmulatorError("SX0690", "no stencils")
+
+
+class TieredService(CompilingService):
+    """Makes packs of stencils, too."""
+
+    def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        if request["op"] != "stencils":
+            return super()._answer(request)
+        shapes: list[str] = request.get("shapes", [])
+        path = self.directory / f"stencils-{len(self.requests)}.sxs"
+        try:
+            path.write_bytes(seal(path.name, known.pack_of(shapes)))
+        except EmulatorError as error:
+            return {"ok": False, "line": str(error)}
+        return {"ok": True, "pack": str(path)}
+
+    def asked(self, op: str) -> list[dict[str, Any]]:
+        return [r for r in self.requests if r["op"] == op]
+
+
+@pytest.fixture(scope="module")
+def code_object(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if importlib.util.find_spec("ziglang") is None:
+        pytest.skip("no ziglang to assemble with")
+    directory = tmp_path_factory.mktemp("tiers")
+    text = KERNELS.read_text()
+    (directory / "k.s").write_text(text + metadata(text))
+    for command in (
+        ["cc", "-target", "amdgcn-amdhsa", "-mcpu=gfx1100", "-c", "k.s", "-o", "k.o"],
+        ["ld.lld", "-shared", "k.o", "-o", "k.hsaco"],
+    ):
+        subprocess.run([sys.executable, "-m", "ziglang", *command], cwd=directory, check=True)
+    return directory / "k.hsaco"
+
+
+@pytest.fixture
+def tiered(hip: Hip, tmp_path: Path) -> Iterator[TieredService]:
+    patch = pytest.MonkeyPatch()
+    made = TieredService(tmp_path)
+    patch.setenv("SASSXLATE_SOCKET", str(made.path))
+    patch.setenv("SASSXLATE_CACHE_DIR", str(tmp_path / "cache"))
+    patch.setenv("SASSXLATE_CACHE_TAG", "tiered")
+    yield made
+    patch.undo()
+
+
+def test_results(script: Script, tiered: TieredService, code_object: Path) -> None:
+    body = _RESULTS.format(path=str(code_object))
+    copied = script(body, SASSXLATE_TIER="baseline")
+    assert not tiered.asked("compile") and tiered.asked("stencils")
+    compiled = script(body, SASSXLATE_TIER="llvm")
+    assert len(tiered.asked("compile")) == 5
+    assert copied.stdout == compiled.stdout
+    assert copied.stderr == compiled.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("kernel", "value"),
+    [
+        ("wild", "0x40"), ("wild", "1 << 63"), ("wild_lds", "512"), ("wild_lds", "0xfffffff0"),
+        ("wild_scratch", "64"), ("wild_scratch", "1 << 20"), ("trap", "0"),
+    ],
+)  # fmt: skip
+def test_faults(
+    script: Script, tiered: TieredService, code_object: Path, kernel: str, value: str
+) -> None:
+    body = _FAULT.format(path=str(code_object), kernel=kernel, value=value)
+    copied = script(body, SASSXLATE_TIER="baseline")
+    assert not tiered.asked("compile")
+    compiled = script(body, SASSXLATE_TIER="llvm")
+    assert copied.stdout == compiled.stdout and copied.stdout.startswith("0 7")
+    assert copied.stderr == compiled.stderr and "SX066" in copied.stderr
+
+
+def test_a_hot_kernel_is_compiled_while_it_runs(
+    script: Script, tiered: TieredService, code_object: Path
+) -> None:
+    body = (
+        f"m = hip.load(open({str(code_object)!r}, 'rb').read()); out = hip.malloc(4 * 256 * 90)\n"
+        f"made = {str(tiered.directory / 'reverse-False.sxh')!r}\n"
+        "f = hip.function(m, 'reverse'); end = time.time() + 25; after = 0\n"
+        "while after < 200 and time.time() < end:\n"
+        "    hip.write(out, bytes(4 * 256))\n"
+        "    assert hip.launch(f, 90, 256, struct.pack('<QQ', out, 0)) == 0\n"
+        "    assert hip.words(out, 256) == list(range(255, -1, -1))\n"
+        "    after += os.path.exists(made)\n"
+        "print(after)\n"
+    )
+    done = script(body, timeout=60, SASSXLATE_TIER="auto")
+    assert (done.stdout, done.stderr) == ("200\n", "")
+    (asked,) = tiered.asked("compile")
+    assert asked["background"] is True
+
+
+def test_a_compiler_that_refuses_changes_nothing(
+    script: Script, tiered: TieredService, code_object: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CompilingService, "_answer", lambda *_: {"ok": False, "line": "SX0690: no"})
+    body = (
+        f"m = hip.load(open({str(code_object)!r}, 'rb').read()); out = hip.malloc(4 * 256 * 90)\n"
+        "f = hip.function(m, 'reverse')\n"
+        "for i in range(400):\n"
+        "    assert hip.launch(f, 90, 256, struct.pack('<QQ', out, 0)) == 0\n"
+        "print(hip.words(out, 256) == list(range(255, -1, -1)))\n"
+    )
+    done = script(body, timeout=60, SASSXLATE_TIER="auto")
+    assert (done.stdout, done.stderr) == ("True\n", "")
+    assert len(tiered.asked("compile")) == 1
+
+
+def test_without_stencils_kernels_are_compiled(
+    script: Script, tiered: TieredService, code_object: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known, "pack_of", _no_pack)
+    body = _FAULT.format(path=str(code_object), kernel="constant", value="0")
+    for tier, code in (("auto", ""), ("baseline", "SX0696")):
+        done = script(body, SASSXLATE_TIER=tier)
+        assert done.stdout == "0 0\n"
+        assert bool(code) == bool(done.stderr) and code in done.stderr
