@@ -9,3 +9,9 @@ if command -v ninja >/dev/null 2>&1; then generator=Ninja; else generator="Unix 
 cmake -S "$native" -B "$build" -G "$generator" -DSX_LIBRARY_DESTINATION=lib "$@" >/dev/null
 cmake --build "$build"
 cmake --install "$build" --prefix "$root/runtime_shim" >/dev/null
+# Host code of single instructions, so that the first run does not make it (a second); without Python it does.
+python=${SASSXLATE_PYTHON:-$(command -v python3 || true)}
+if [ -n "$python" ]; then
+  (cd "$root" && "$python" -m sassxlate.runtime_shim.service.prebuilt "$root/runtime_shim/lib" 2>/dev/null) ||
+    echo "no stencils made: the first run will make them"
+fi

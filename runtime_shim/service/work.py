@@ -18,13 +18,13 @@ from typing import Any, Protocol, TypeAlias
 from sassxlate.disasm.containers.values import Cubin, Fatbin, Kernel
 from sassxlate.errors import SassxlateError, ServiceError, ShimError
 from sassxlate.lowering.target import DEFAULT, Target
-from sassxlate.runtime_shim import trusted
+from sassxlate.runtime_shim import paths, trusted
 from sassxlate.runtime_shim.cache import hybrid
 from sassxlate.runtime_shim.cache.store import Cache, key_of, name_key, unseal
 from sassxlate.runtime_shim.ptx.assemble import Assembled
 from sassxlate.runtime_shim.ptx.errors import CUDA_ERRORS, PtxError
 from sassxlate.runtime_shim.ptx.source import choose_ptx
-from sassxlate.runtime_shim.service import just_in_time, manifest
+from sassxlate.runtime_shim.service import just_in_time, manifest, prebuilt
 from sassxlate.runtime_shim.service.request import path_of, text_of
 
 log = logging.getLogger("sassxlate.service")
@@ -85,9 +85,11 @@ def default_engine(target: Target = DEFAULT) -> Engine:
         return emulate.compile_code_object(code, kernel, strict=strict, counts=counts)
 
     def pack_of(shapes: Sequence[str]) -> bytes:
+        from sassxlate.lowering.emulate.options import host_isa
         from sassxlate.lowering.emulate.stencils import known
 
-        return known.pack_of(shapes)
+        made = None if shapes else prebuilt.read(paths.library_dir(), host_isa())
+        return known.pack_of(shapes) if made is None else made
 
     return Engine(
         parse_fatbin=containers.parse_fatbin,

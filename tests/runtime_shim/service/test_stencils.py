@@ -1,0 +1,76 @@
+"""Packs of stencils: made once, found again by their shapes; a prebuilt one only of our sources."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sassxlate.errors import ServiceError
+from sassxlate.lowering.emulate.options import Isa
+from sassxlate.lowering.emulate.stencils import known, pack
+from sassxlate.runtime_shim.cache.store import Cache, load
+from sassxlate.runtime_shim.service import prebuilt
+from sassxlate.runtime_shim.service.request import checked
+from sassxlate.runtime_shim.service.work import Work
+
+from .conftest import ENGINE
+
+_SHAPES = ["0" * 31 + "1", "f" * 32]
+
+
+def _work(tmp_path: Path, made: list[Sequence[str]]) -> Work:
+    def stencils(shapes: Sequence[str]) -> bytes:
+        made.append(list(shapes))
+        return b"pack of " + str(len(shapes)).encode()
+
+    cache = Cache(tmp_path / "cache", "tag")
+    return Work(cache, replace(ENGINE, stencils=stencils), lambda: cache)
+
+
+def test_packs_are_made_once(tmp_path: Path) -> None:
+    made: list[Sequence[str]] = []
+    work = _work(tmp_path, made)
+    first = work.run({"op": "stencils"})
+    more = work.run({"op": "stencils", "shapes": _SHAPES})
+    assert first["ok"] and more["ok"] and first["pack"] != more["pack"]
+    assert Path(first["pack"]).name == "stencils.sxs"
+    assert load(Path(more["pack"])) == b"pack of 2"
+    assert work.run({"op": "stencils", "shapes": _SHAPES}) == more
+    assert made == [[], _SHAPES]
+
+
+@pytest.mark.parametrize("shapes", [[], "f" * 32, ["f" * 31], ["g" * 32], [1], None])
+def test_requests_that_are_none(shapes: object) -> None:
+    with pytest.raises(ServiceError, match="SX0903"):
+        checked({"op": "stencils", "shapes": shapes})
+
+
+def test_a_prebuilt_pack_is_of_these_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make(_shapes: object, isa: Isa) -> pack.Pack:
+        return pack.Pack(isa.encode(), ())
+
+    monkeypatch.setattr(pack, "make", make)
+    prebuilt.write(tmp_path)
+    assert [prebuilt.read(tmp_path, isa) for isa in ("avx512", "avx2")] == [b"avx512", b"avx2"]
+    path = tmp_path / prebuilt.name_of("avx2")
+    path.chmod(0o666)
+    assert prebuilt.read(tmp_path, "avx2") is None
+    path.chmod(0o644)
+    data = bytearray(path.read_bytes())
+    data[20] ^= 1
+    path.write_bytes(data)
+    assert prebuilt.read(tmp_path, "avx2") is None
+    monkeypatch.setattr(prebuilt, "digest", lambda: b"other")
+    assert prebuilt.read(tmp_path, "avx512") is None
+    assert prebuilt.read(tmp_path / "nowhere", "avx512") is None
+
+
+def test_the_text_of_shapes() -> None:
+    for shape in known.known_shapes()[:50]:
+        text = known.text_of(shape)
+        assert len(text) == 32 and known.shape_of(text) == shape
