@@ -35,7 +35,9 @@ def test_packs_are_made_once(tmp_path: Path) -> None:
     work = _work(tmp_path, made)
     first = work.run({"op": "stencils"})
     more = work.run({"op": "stencils", "shapes": _SHAPES})
-    assert first["ok"] and more["ok"] and first["pack"] != more["pack"]
+    assert first["ok"]
+    assert more["ok"]
+    assert first["pack"] != more["pack"]
     assert Path(first["pack"]).name == "stencils.sxs"
     assert load(Path(more["pack"])) == b"pack of 2"
     assert work.run({"op": "stencils", "shapes": _SHAPES}) == more
@@ -73,4 +75,5 @@ def test_a_prebuilt_pack_is_of_these_sources(
 def test_the_text_of_shapes() -> None:
     for shape in known.known_shapes()[:50]:
         text = known.text_of(shape)
-        assert len(text) == 32 and known.shape_of(text) == shape
+        assert len(text) == 32
+        assert known.shape_of(text) == shape

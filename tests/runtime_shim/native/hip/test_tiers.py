@@ -44,6 +44,10 @@ print(hip.launch(hip.function(m, {kernel!r}), 1, 32, args), hip.hipDeviceSynchro
 """
 
 
+def _refused(_service: object, _request: object) -> dict[str, Any]:
+    return {"ok": False, "line": "SX0690: no"}
+
+
 def _no_pack(_shapes: object) -> bytes:
     raise EmulatorError("SX0690", "no stencils")
 
@@ -95,7 +99,8 @@ def tiered(hip: Hip, tmp_path: Path) -> Iterator[TieredService]:
 def test_results(script: Script, tiered: TieredService, code_object: Path) -> None:
     body = _RESULTS.format(path=str(code_object))
     copied = script(body, SASSXLATE_TIER="baseline")
-    assert not tiered.asked("compile") and tiered.asked("stencils")
+    assert not tiered.asked("compile")
+    assert tiered.asked("stencils")
     compiled = script(body, SASSXLATE_TIER="llvm")
     assert len(tiered.asked("compile")) == 5
     assert copied.stdout == compiled.stdout
@@ -116,8 +121,10 @@ def test_faults(
     copied = script(body, SASSXLATE_TIER="baseline")
     assert not tiered.asked("compile")
     compiled = script(body, SASSXLATE_TIER="llvm")
-    assert copied.stdout == compiled.stdout and copied.stdout.startswith("0 7")
-    assert copied.stderr == compiled.stderr and "SX066" in copied.stderr
+    assert copied.stdout == compiled.stdout
+    assert copied.stdout.startswith("0 7")
+    assert copied.stderr == compiled.stderr
+    assert "SX066" in copied.stderr
 
 
 def test_a_hot_kernel_is_compiled_while_it_runs(
@@ -143,7 +150,7 @@ def test_a_hot_kernel_is_compiled_while_it_runs(
 def test_a_compiler_that_refuses_changes_nothing(
     script: Script, tiered: TieredService, code_object: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(CompilingService, "_answer", lambda *_: {"ok": False, "line": "SX0690: no"})
+    monkeypatch.setattr(CompilingService, "_answer", _refused)
     body = (
         f"m = hip.load(open({str(code_object)!r}, 'rb').read()); out = hip.malloc(4 * 256 * 90)\n"
         "f = hip.function(m, 'reverse')\n"
@@ -164,4 +171,5 @@ def test_without_stencils_kernels_are_compiled(
     for tier, code in (("auto", ""), ("baseline", "SX0696")):
         done = script(body, SASSXLATE_TIER=tier)
         assert done.stdout == "0 0\n"
-        assert bool(code) == bool(done.stderr) and code in done.stderr
+        assert bool(code) == bool(done.stderr)
+        assert code in done.stderr
