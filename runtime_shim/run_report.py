@@ -86,7 +86,8 @@ def _used(
             cubins[module] = parse_cubin(store.need("module", f"{module}.cubin"))
         done = translate_kernel(cubins[module], kernel.name, target=target_named(pages.target))
         code = store.need("kernel", f"{module}-{kernel.kernel_key}.hsaco")
-        found = counted.get(host_key(code, kernel.name, strict, counts=True))
+        keys = (host_key(code, kernel.name, strict, counts=True, turns=t) for t in (False, True))
+        found = next((counted[key] for key in keys if key in counted), None)
         runs, ran = None, None
         if found is not None:
             runs = of_code_object(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def compile_code_object(
-    code: bytes, kernel: str, *, strict: bool = False, counts: bool = False
+    code: bytes, kernel: str, *, strict: bool = False, counts: bool = False, turns: bool = False
 ) -> bytes:
     """The host image (runtime_shim/native/abi.h) of a kernel of a code object.
 
@@ -15,4 +15,5 @@ def compile_code_object(
     from sassxlate.lowering.emulate.compiler import compile_code_object as compile_one
     from sassxlate.lowering.emulate.options import CompileOptions
 
-    return compile_one(code, kernel, CompileOptions(strict=strict, counts=counts)).data
+    options = CompileOptions(strict=strict, counts=counts, turns=turns)
+    return compile_one(code, kernel, options).data

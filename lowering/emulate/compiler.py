@@ -136,7 +136,15 @@ def compile_flow(
         )
     avx512 = isa == "avx512"
     counts = len(flow.blocks) if options.counts else 0
-    page = header(kernel, len(blob), at, strict=options.strict, avx512=avx512, counts=counts)
+    page = header(
+        kernel,
+        len(blob),
+        at,
+        strict=options.strict,
+        avx512=avx512,
+        counts=counts,
+        turns=options.turns,
+    )
     seconds |= {"helpers": t2 - t1, "link": clock() - t2}
     traces = options.trace is not None
     return HostImage(page + blob, kernel, count, len(blob), at, stack, seconds, counts, traces)

@@ -33,7 +33,8 @@ class CompileOptions:
     ``SxWave.counts`` on entry (``counts.py``).  ``trace`` are the places where registers are
     recorded (``trace_points.py``); None: none, and no bound on a launch's length.  ``poison``: in
     strict mode undefined values are seeded rubbish, not 0.  ``target`` is the
-    processor whose counters and hazards strict mode checks.
+    processor whose counters and hazards strict mode checks.  ``turns``: a wave gives way before
+    each access to memory (``turns.py``).
     """
 
     strict: bool = False
@@ -51,6 +52,7 @@ class CompileOptions:
     trace: tuple[TracePoint, ...] | None = None
     poison: bool = True
     target: Target = DEFAULT
+    turns: bool = False
 
 
 @functools.cache

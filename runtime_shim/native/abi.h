@@ -11,6 +11,7 @@
 #define SX_IMAGE_VERSION 1u
 #define SX_SHARED_APERTURE_HI 0x00010000u   // high words of the flat apertures: bit 48 and bit 49,
 #define SX_PRIVATE_APERTURE_HI 0x00020000u  // which no user address has
+#define SX_TURN 0x80000000u  // in yield's pc: the end of a turn (images with flag 4), not a wait
 
 struct SxWave;
 
@@ -74,7 +75,7 @@ struct SxImageHeader {
   uint64_t code_offset;    // of the mapped part in the file (4096)
   uint64_t code_size;
   uint64_t entry_offset;   // from code_offset
-  uint64_t flags;          // bit 0: strict; bit 1: counts
+  uint64_t flags;          // bit 0: strict; bit 1: counts; bit 2: turns
   uint32_t isa;            // 0 generic AVX2, 1 AVX-512
   uint32_t counts;         // blocks that it counts; 0 if it does not
   char kernel[256];

@@ -17,7 +17,8 @@ from typing import Any, TypeAlias
 from sassxlate.runtime_shim.cache.store import Cache
 
 LARGEST = 256  # most kernels of a module that is translated ahead
-Kind: TypeAlias = tuple[bool, bool]
+Kind: TypeAlias = tuple[bool, ...]
+_KINDS = ("strict", "counts", "turns")  # the request's fields that make a kind of host code
 _KEPT = 64  # modules and names remembered
 
 
@@ -54,7 +55,7 @@ class Ahead:
             _remember(self._module_of, name, module)
             made.append(
                 {"op": "ahead", "module": module, "kernel": name}
-                | dict(zip(("strict", "counts"), kind, strict=True))
+                | dict(zip(_KINDS, kind, strict=True))
                 | ({"compile": True} if compiles else {})
             )
         return made
@@ -71,8 +72,8 @@ class Ahead:
 
 
 def kind_of(request: Mapping[str, Any]) -> Kind:
-    """The kind of host code of a request: strict or not, counting or not."""
-    return bool(request.get("strict")), bool(request.get("counts"))
+    """The kind of host code of a request: strict or not, counting or not, in turns or not."""
+    return tuple(bool(request.get(name)) for name in _KINDS)
 
 
 def _remember(where: dict[str, Any], key: str, value: Any) -> None:

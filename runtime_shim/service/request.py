@@ -142,6 +142,7 @@ _FIELDS: dict[str, Callable[[str, object], object]] = {
     "shapes": _shapes,
     "strict": _flag,
     "counts": _flag,
+    "turns": _flag,
 }
 
 __all__ = ["PATH_MAX", "checked", "input_of", "path_of", "text_of"]

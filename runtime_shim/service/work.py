@@ -59,7 +59,8 @@ class Engine:
     parse_fatbin: Callable[[bytes], Fatbin]
     parse_cubin: Callable[[bytes], Cubin]
     translate: Callable[[Cubin, Kernel], TranslatedKernel]
-    compile: Callable[[bytes, str, bool, bool], bytes]  # code object, kernel, strict, counts
+    # code object, kernel, strict, counts, turns
+    compile: Callable[[bytes, str, bool, bool, bool], bytes]
     supported: frozenset[int]
     # Called with a cache that may store parts shared by many kernels.
     share: Callable[[Cache], None] | None = None
@@ -81,8 +82,8 @@ def default_engine(target: Target = DEFAULT) -> Engine:
     def translate(cubin: Cubin, kernel: Kernel) -> TranslatedKernel:
         return pipeline.translate_kernel(cubin, kernel.name, target=target)
 
-    def compile_one(code: bytes, kernel: str, strict: bool, counts: bool) -> bytes:
-        return emulate.compile_code_object(code, kernel, strict=strict, counts=counts)
+    def compile_one(code: bytes, kernel: str, strict: bool, counts: bool, turns: bool) -> bytes:
+        return emulate.compile_code_object(code, kernel, strict=strict, counts=counts, turns=turns)
 
     def pack_of(shapes: Sequence[str]) -> bytes:
         from sassxlate.lowering.emulate.options import host_isa
@@ -123,11 +124,13 @@ def module_key(image: bytes, capability: int, jit: str = "") -> str:
     return key_of(image, str(capability).encode(), *([jit.encode()] if jit else []))
 
 
-def host_key(code_object: bytes, kernel: str, strict: bool, counts: bool = False) -> str:
+def host_key(
+    code_object: bytes, kernel: str, strict: bool, counts: bool = False, turns: bool = False
+) -> str:
     """The key of a kernel's host code."""
     kind = b"strict" if strict else b"plain"
     name = kernel.encode("utf-8", "surrogateescape")
-    return key_of(code_object, name, kind + b" counts" * counts)
+    return key_of(code_object, name, kind + b" counts" * counts + b" turns" * turns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,12 +318,12 @@ class Work:
 
     def _compile(self, code: bytes, request: Request) -> Answer:
         name, strict = _text(request, "kernel"), bool(request.get("strict"))
-        counts = bool(request.get("counts"))
-        file = f"{host_key(code, name, strict, counts)}.sxh"
+        counts, turns = bool(request.get("counts")), bool(request.get("turns"))
+        file = f"{host_key(code, name, strict, counts, turns)}.sxh"
         if self.cache.read("host", file) is not None:
             return {"ok": True, "image": text_of(self.cache.path("host", file))}
         try:
-            image = self.engine.compile(code, name, strict, counts)
+            image = self.engine.compile(code, name, strict, counts, turns)
         except SassxlateError as error:
             return failure(error.at(kernel=name))
         return {"ok": True, "image": text_of(self._write("host", file, image))}

@@ -53,6 +53,12 @@ EXIT_NOT_FOUND = 127
     help="Seed for --strict: undefined values, scheduling order, approximation errors.",
 )
 @click.option(
+    "--interleave",
+    is_flag=True,
+    help="Run the warps of a block in turns, each up to its next access to memory (emulated "
+    "device): for programs with races that NVIDIA's GPUs win, docs/compatibility.md.",
+)
+@click.option(
     "--kernel-time-limit",
     type=click.FloatRange(0),
     default=0.0,
@@ -91,6 +97,7 @@ def command(
     device: str,
     strict: bool,
     seed: int,
+    interleave: bool,
     kernel_time_limit: float,
     tier: str,
     keep_status: bool,
@@ -124,6 +131,8 @@ def command(
         raise UsageError("SX0719", "--seed needs --strict")
     if strict and device == "hip":
         raise UsageError("SX0719", "--strict needs the emulated device; it cannot run on hip")
+    if interleave and device == "hip":
+        raise UsageError("SX0719", "--interleave needs the emulated device; it cannot run on hip")
     replaced = application.replacements(replace)
     path = application.find(app, os.environ.get("PATH", os.defpath))
     application.check(path)
@@ -159,10 +168,11 @@ def command(
         "SASSXLATE_RUNNER": str(os.getpid()),
         "SASSXLATE_STRICT": "1" if strict else "0",
         "SASSXLATE_STRICT_SEED": str(seed),
+        "SASSXLATE_INTERLEAVE": "1" if interleave else "0",
         "SASSXLATE_TIER": tier,
         "SASSXLATE_KERNEL_TIME_LIMIT": str(kernel_time_limit),
     }
-    found = _hip("emulator" if strict else device, target)
+    found = _hip("emulator" if strict or interleave else device, target)
     hip = found.path if found else None
     settings["SASSXLATE_HIP"] = hip or str(libraries / "libamdhip64.so")
     if found and found.visible is not None:

@@ -15,6 +15,7 @@ PRIVATE_APERTURE_HI: Final = 0x00020000
 
 FLAG_STRICT: Final = 1
 FLAG_COUNTS: Final = 2
+FLAG_TURNS: Final = 4
 ISA_AVX2: Final = 0
 ISA_AVX512: Final = 1
 
@@ -53,6 +54,7 @@ class Rt(IntEnum):
 
 RUNTIME_STOP: Final = 6  # the slot of SxRuntime.stop, a number
 RUNTIME_SLOTS: Final = 16
+TURN: Final = 0x80000000  # SX_TURN, in YIELD's pc
 
 
 class WaveLayout(IntEnum):

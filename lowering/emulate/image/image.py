@@ -19,6 +19,7 @@ from sassxlate.errors import EmulatorError
 from sassxlate.lowering.emulate.image.abi import (
     FLAG_COUNTS,
     FLAG_STRICT,
+    FLAG_TURNS,
     HEADER_FORMAT,
     HEADER_SIZE,
     IMAGE_MAGIC,
@@ -135,8 +136,16 @@ def link(objects: Sequence[bytes], entry: str) -> tuple[bytes, int]:
 
 
 def header(
-    kernel: str, size: int, entry: int, *, strict: bool, avx512: bool, counts: int = 0
+    kernel: str,
+    size: int,
+    entry: int,
+    *,
+    strict: bool,
+    avx512: bool,
+    counts: int = 0,
+    turns: bool = False,
 ) -> bytes:
+    flags = FLAG_STRICT * strict | FLAG_COUNTS * bool(counts) | FLAG_TURNS * turns
     name = kernel.encode()[:255]
     page = struct.pack(
         HEADER_FORMAT,
@@ -145,7 +154,7 @@ def header(
         HEADER_SIZE,
         size,
         entry,
-        (FLAG_STRICT if strict else 0) | (FLAG_COUNTS if counts else 0),
+        flags,
         ISA_AVX512 if avx512 else ISA_AVX2,
         counts,
         name,

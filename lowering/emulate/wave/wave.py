@@ -21,7 +21,7 @@ from sassxlate.domain.interface import is_zero
 from sassxlate.errors import EmulatorError
 from sassxlate.lowering.emulate import strict_hazards
 from sassxlate.lowering.emulate.image.abi import RUNTIME_STOP, DeviceFault, Rt, WaveLayout
-from sassxlate.lowering.emulate.wave import alu, memory_helpers, trace_points
+from sassxlate.lowering.emulate.wave import alu, memory_helpers, trace_points, turns
 from sassxlate.lowering.emulate.wave.context import Context, Isa
 from sassxlate.lowering.emulate.wave.registers import State
 from sassxlate.lowering.emulate.wave.straight import emit_straight
@@ -51,6 +51,7 @@ class WaveBuilder:
         self.c.scratch = options.scratch
         self.c.state.poison = options.strict and options.poison
         self.traced = options.trace is not None
+        self.turns = options.turns
         self.points = trace_points.by_pc(options.trace or ())
         self.numbers: dict[int, int] = {}
         if options.counts:
@@ -144,6 +145,8 @@ class WaveBuilder:
             self._refuse(self.findings[step.pc])
         for point in self.points[0].get(c.pc, ()):
             trace_points.emit(c, point)
+        if self.turns and turns.ends_turn(inst.op):
+            turns.emit(c)
         try:
             self._instruction(step, bits)
         except EmulatorError as e:

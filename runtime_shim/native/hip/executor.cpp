@@ -36,7 +36,7 @@ constexpr uint32_t kFaultTime = 101;    // the watchdog's
 constexpr uint32_t kFaultMemory = 100;  // no memory for a workgroup's stacks or scratch; not of compiled code
 
 enum class WaveState : uint8_t { New, Ready, AtBarrier, Ended };
-enum class Event : uint8_t { Ended, Barrier, Gave, Slept, Stopped };
+enum class Event : uint8_t { Ended, Barrier, Gave, Slept, Turn, Stopped };
 
 struct Group;
 
@@ -113,6 +113,10 @@ void check_time(const Wave &wave, uint32_t pc) {
 
 void runtime_yield(SxWave *w, uint32_t pc) {
   Wave *wave = wave_of(w);
+  if (pc & SX_TURN) {
+    if (wave->group->live == 1) return;
+    return suspend(wave, wave->group->launch->aborted.load(std::memory_order_relaxed) ? Event::Stopped : Event::Turn);
+  }
   // Fuel left means s_sleep, or the watchdog: the wave has no use for its turn.
   Event event = w->fuel > 0 ? Event::Slept : Event::Gave;
   w->fuel = fuel_for(*wave);
@@ -472,6 +476,8 @@ class Worker {
           case Event::Barrier:
             now.state = WaveState::AtBarrier;
             ++group.arrived;
+            break;
+          case Event::Turn:  // the others of the workgroup run next
             break;
           default:
             gave_way = true;

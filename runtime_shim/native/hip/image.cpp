@@ -40,6 +40,7 @@ bool header_fits(const SxImageHeader &h, size_t file_size, const std::string &ke
            h.code_size > file_size - kHeaderPage || h.entry_offset >= h.code_size)
     why = "its header does not fit its size";
   else if ((h.flags & 1) != (strict ? 1u : 0u)) why = "made for the other setting of --strict";
+  else if (((h.flags & 4) != 0) != config().interleave) why = "made for the other setting of --interleave";
   else if (((h.flags & 2) != 0) != counting() || (counting() && h.counts == 0)) why = "made for the other setting of execution counts";
   else if (!host_runs(h.isa)) why = "made for another processor";
   // A long name is cut to the field's length.
@@ -102,6 +103,7 @@ std::string compile(const CodeObject &code, const std::string &kernel, bool stri
                                     ",\"kernel\":" + json::quote(kernel) +
                                     ",\"strict\":" + (strict ? "true" : "false") +
                                     (counting() ? ",\"counts\":true" : "") +
+                                    (config().interleave ? ",\"turns\":true" : "") +
                                     (waited ? "" : ",\"background\":true") + "}");
   unlink(file.c_str());
   if (!reply.answered) {
@@ -134,7 +136,7 @@ std::string image_key(const CodeObject &code, const std::string &kernel, bool st
   hash.update("\0", 1);
   hash.update(kernel);
   hash.update("\0", 1);
-  hash.update(std::string(strict ? "strict" : "plain") + (counts ? " counts" : ""));
+  hash.update(std::string(strict ? "strict" : "plain") + (counts ? " counts" : "") + (config().interleave ? " turns" : ""));
   return hash.hex();
 }
 

@@ -43,8 +43,10 @@ unsigned processors() {
 Config read_config() {
   Config c = {};
   c.strict = env_flag("SASSXLATE_STRICT");
+  c.interleave = env_flag("SASSXLATE_INTERLEAVE");
   std::string tier = env_string("SASSXLATE_TIER");
-  c.tier = c.strict ? Tier::Llvm : tier == "baseline" ? Tier::Baseline : tier == "auto" ? Tier::Auto : Tier::Llvm;
+  bool compiled = c.strict || c.interleave;
+  c.tier = compiled ? Tier::Llvm : tier == "baseline" ? Tier::Baseline : tier == "auto" ? Tier::Auto : Tier::Llvm;
   c.strict_seed = env_size("SASSXLATE_STRICT_SEED", 0);
   c.threads = static_cast<unsigned>(std::clamp<uint64_t>(env_size("SASSXLATE_THREADS", processors()), 1, 1024));
   c.fiber_stack = std::clamp<uint64_t>(env_size("SASSXLATE_FIBER_STACK", 1u << 20), 64u << 10, 64u << 20);

@@ -12,8 +12,9 @@ namespace sx {
 enum class Tier { Auto, Baseline, Llvm };
 
 struct Config {
-  Tier tier;              // SASSXLATE_TIER; strict mode has the compiler's code only
+  Tier tier;              // SASSXLATE_TIER; strict mode and turns have the compiler's code only
   bool strict;            // SASSXLATE_STRICT: bounds of each allocation, images with strict checks
+  bool interleave;        // SASSXLATE_INTERLEAVE: waves of a workgroup take turns, up to each access to memory
   uint64_t strict_seed;   // SASSXLATE_STRICT_SEED: of the perturbation of approximate functions
   unsigned threads;       // SASSXLATE_THREADS, default: processors of this process
   size_t fiber_stack;     // SASSXLATE_FIBER_STACK, bytes

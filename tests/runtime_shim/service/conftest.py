@@ -114,7 +114,7 @@ def _translate(_cubin: Cubin, kernel: Kernel) -> Done:
     return Done(b"\x7fELF code of " + kernel.name.encode(), "kernarg_size 552\n")
 
 
-def _compile(code: bytes, kernel: str, strict: bool, counts: bool) -> bytes:
+def _compile(code: bytes, kernel: str, strict: bool, counts: bool, turns: bool) -> bytes:
     if kernel == "refused":
         raise EmulatorError("SX0601", "cannot be compiled")
     return code + (b" strict" if strict else b" plain")
