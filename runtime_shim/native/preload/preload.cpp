@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 
 #include "detour.h"
 #include "image.h"
@@ -62,6 +63,26 @@ bool search(const Image &image, Match &match, bool &near) {
   return false;
 }
 
+constexpr const char kUnknown[] = "its statically linked CUDA runtime is of an unknown release (known: 12.9 and 13.0 "
+                                  "to 13.5; with symbols, all of 12 and 13)";
+
+// A library whose runtime is unknown, and where it was loaded.
+struct Unknown {
+  std::string path;
+  uintptr_t low, high;
+};
+
+// Like seen(): created before this library's constructors.
+std::vector<Unknown> &unknown() {
+  static auto *const list = new std::vector<Unknown>;
+  return *list;
+}
+
+std::mutex &unknown_mutex() {
+  static auto *const mutex = new std::mutex;
+  return *mutex;
+}
+
 // NVIDIA's libraries that ours take the place of, by their sonames, and the option's word for them.
 struct Replaced {
   const char *soname, *word;
@@ -82,7 +103,17 @@ const Replaced *replaced(const Image &image) {
   return nullptr;
 }
 
+// What was loaded where an image is now, and was closed since.
+void forget_unknown(const Image &image) {
+  std::lock_guard<std::mutex> guard(unknown_mutex());
+  auto &all = unknown();
+  all.erase(std::remove_if(all.begin(), all.end(),
+                           [&](const Unknown &u) { return u.low < image.high() && image.low() < u.high; }),
+            all.end());
+}
+
 void examine(const Image &image) {
+  forget_unknown(image);
   if (is_ours(image)) return;
   if (const Replaced *r = replaced(image)) {
     // One found by a path that ours does not precede.  All that it exports is ours then, and nothing of it runs but
@@ -121,13 +152,12 @@ void examine(const Image &image) {
   }
   // Device code has to be registered with some runtime; where none is imported, it is inside, and unknown.
   if (!near && (image.mentions("__cudaRegisterFatBinary") || !has_device_code(image))) return;
-  std::string text = "its statically linked CUDA runtime is of an unknown release (known: 12.9 and 13.0 to 13.5; "
-                     "with symbols, all of 12 and 13)";
-  // A library may never be used; its runtime will refuse our driver by itself where it is.
-  if (image.executable)
-    refuse("SX0761", image.path, text);
-  else
-    report("SX0761", image.path, text);
+  if (image.executable) refuse("SX0761", image.path, kUnknown);
+  // A library may never be used; where it is, its runtime asks the driver for a table that only NVIDIA's has
+  // (sassxlate_runtime_starts), and fails.
+  trace("%s: %s", image.path.c_str(), kUnknown);
+  std::lock_guard<std::mutex> guard(unknown_mutex());
+  unknown().push_back({image.path, image.low(), image.high()});
 }
 
 }  // namespace
@@ -151,6 +181,23 @@ void scan_new_objects() {
 bool scanned() { return g_scanned; }
 
 }  // namespace sx::preload
+
+// Called by libcuda when code at `caller` asks for a private table, as NVIDIA's runtime does when it starts: if that
+// is a library's unknown runtime, the library is used after all, which is reported once.
+extern "C" __attribute__((visibility("default"))) void sassxlate_runtime_starts(const void *caller) {
+  using namespace sx::preload;
+  const auto at = reinterpret_cast<uintptr_t>(caller);
+  std::string path;
+  {
+    std::lock_guard<std::mutex> guard(unknown_mutex());
+    auto found = std::find_if(unknown().begin(), unknown().end(),
+                              [at](const Unknown &u) { return u.low <= at && at < u.high; });
+    if (found == unknown().end()) return;
+    path = found->path;
+    unknown().erase(found);
+  }
+  report("SX0761", path, kUnknown);
+}
 
 namespace {
 

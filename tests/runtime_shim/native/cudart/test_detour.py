@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
@@ -239,6 +240,45 @@ def test_unknown_stripped_release_is_an_error(stage: Stage, programs: Path, tmp_
     kind, code, error, _, text = (tmp_path / "report").read_text().rstrip("\n").split("\t")
     assert (kind, code, error) == ("refused", "SX0761", "35")
     assert "known release" in text
+
+
+def test_unknown_runtime_of_a_library_is_reported_when_it_starts(
+    programs: Path, gxx: Tool, tmp_path: Path
+) -> None:
+    """Under `run`, with our driver library, which sees the library's runtime ask for its tables."""
+    library = stripped(broken(programs / "liblibrary.so", ["cudaVDPAUGetDevice"]))
+    target = programs / "opened_unknown"
+    gxx(HERE / "programs" / "opened.cpp", "-o", target, "-ldl")
+    done = subprocess.run(
+        [sys.executable, "-m", "sassxlate", "run", "--", str(target), str(library)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "SASSXLATE_CACHE_DIR": str(tmp_path), "SASSXLATE_SERVICE_IDLE": "1"},
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 3, done.stderr
+    assert "library 0" not in done.stdout
+    assert f"sassxlate: SX0761: {library}: " in done.stderr
+    assert "1 refusal in this run" in done.stderr
+
+
+def test_unknown_runtime_that_nothing_uses_is_no_refusal(
+    stage: Stage, programs: Path, tmp_path: Path, nvcc: Tool, gxx: Tool
+) -> None:
+    source = HERE / "programs" / "library_unused.cu"
+    built = programs / "libunused.so"
+    nvcc("-arch=sm_80", "-shared", "-Xcompiler", "-fPIC", source, "-o", built)
+    library = stripped(broken(built, ["cudaVDPAUGetDevice"]))
+    target = programs / "opened_unused"
+    gxx(HERE / "programs" / "opened.cpp", "-o", target, "-ldl")
+    (tmp_path / "report").touch()
+    result = stage.run(
+        target, library, SASSXLATE_REPORT=str(tmp_path / "report"), SASSXLATE_PRELOAD_TRACE="1"
+    )
+    assert result.out == "library 0\nlibrary 0\n"
+    assert (tmp_path / "report").read_text() == ""
+    assert any("unknown release" in m and library.name in m for m in result.messages)
 
 
 def test_library_is_ready_before_its_constructors(stage: Stage, programs: Path, gxx: Tool) -> None:
