@@ -28,7 +28,13 @@ from sassxlate.lowering.codeobject.code_object import read
 from sassxlate.lowering.emulate.compiler import compile_code_object
 from sassxlate.lowering.emulate.image.abi import RUNTIME_SLOTS, RUNTIME_STOP, WAVE_SIZE, WaveLayout
 from sassxlate.lowering.emulate.options import CompileOptions, Isa
-from sassxlate.lowering.emulate.runner import EmulatedDevice, LoadedImage
+from sassxlate.lowering.emulate.runner import (
+    BaselineKernel,
+    EmulatedDevice,
+    LoadedImage,
+    LoadedPack,
+)
+from sassxlate.lowering.emulate.stencils import pack
 from sassxlate.lowering.target import LANES
 
 TARGET = {"avx512": 1e9, "avx2": 4e8}  # wave instructions per second in the loop `alu`
@@ -50,15 +56,16 @@ class Loop:
 LOOPS = (Loop("alu", 17, 9), Loop("memory", 10, 6, 12), Loop("lds", 13, 8, 12))
 
 
-class _Wave:
-    """One wave of a loop's kernel, ready to be called."""
+class LoopWave:
+    """One wave of a loop's kernel, ready to be called: compiled, or of the stencils of `packs`."""
 
-    def __init__(self, loop: Loop, code_object: bytes, isa: Isa) -> None:
+    def __init__(
+        self, loop: Loop, code_object: bytes, isa: Isa, packs: list[LoadedPack] | None = None
+    ) -> None:
         self.loop = loop
         kernel = read(code_object).kernel(loop.name)
         self._check(read(code_object).text, kernel.entry)
-        image = compile_code_object(code_object, loop.name, CompileOptions(isa=isa))
-        self._image = LoadedImage(image)
+        self._image = _loaded(loop, code_object, isa, packs)
         self.device = EmulatedDevice(1 << 20)
         self.x = self.device.alloc(struct.pack("<1024f", *(i % 7 for i in range(1024))))
         self.y = self.device.alloc(4096)
@@ -68,7 +75,7 @@ class _Wave:
         address = ctypes.cast(self._stop, ctypes.c_void_p).value or 0
         self._runtime = (ctypes.c_uint64 * RUNTIME_SLOTS)(*([address] * RUNTIME_SLOTS))
         self._runtime[RUNTIME_STOP] = 0
-        self._entry: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._image.entry)
+        self._entry: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._image.entry or 0)
         self._struct = ctypes.create_string_buffer(WAVE_SIZE + 64)
 
     def _check(self, text: bytes, entry: int) -> None:
@@ -107,13 +114,31 @@ class _Wave:
         return self.device.read(self.y, 256)
 
 
+def _loaded(
+    loop: Loop, code_object: bytes, isa: Isa, packs: list[LoadedPack] | None
+) -> LoadedImage | BaselineKernel:
+    if packs is None:
+        return LoadedImage(compile_code_object(code_object, loop.name, CompileOptions(isa=isa)))
+    code = read(code_object)
+    kernel = code.kernel(loop.name)
+    kd = kernel.descriptor
+    mode = kd.float_mode | kd.dx10_clamp << 8 | kd.ieee_mode << 9
+    built = BaselineKernel(packs, code.text, kernel.entry, mode)
+    if built.missing:
+        packs.append(LoadedPack(pack.make(built.missing, isa, tables=False).data))
+        built = BaselineKernel(packs, code.text, kernel.entry, mode)
+    if built.entry is None:
+        raise UsageError("SX0817", f"{loop.name}.hsaco: no code of stencils: {built.why}")
+    return built
+
+
 def _stopped() -> None:
     # A wave that faulted must not continue, and there is no other stack to go to.
     click.echo("sassxlate: a benchmark's loop left its memory", err=True)
     os._exit(70)
 
 
-def _turns(wave: _Wave, wanted: float) -> int:
+def turns_for(wave: LoopWave, wanted: float) -> int:
     """The number of iterations for which a call takes about ``wanted`` seconds."""
     turns = 1000
     while (taken := wave.run(turns)) < wanted / 4:
@@ -152,8 +177,8 @@ def measure(fixtures: Path, repeat: int, isa: Isa, call_s: float) -> list[Figure
     """
     figures: list[Figure] = []
     for loop in LOOPS:
-        wave = _Wave(loop, (fixtures / "bench" / f"{loop.name}.hsaco").read_bytes(), isa)
-        turns = _turns(wave, call_s)
+        wave = LoopWave(loop, (fixtures / "bench" / f"{loop.name}.hsaco").read_bytes(), isa)
+        turns = turns_for(wave, call_s)
         if loop.name != "alu":
             figures += _rates(loop, turns, [wave.run(turns) for _ in range(repeat)], isa)
             continue
@@ -163,7 +188,7 @@ def measure(fixtures: Path, repeat: int, isa: Isa, call_s: float) -> list[Figure
     return figures
 
 
-def _beside(wave: _Wave, turns: int, hand: Any, repeat: int, isa: Isa) -> Iterator[Figure]:
+def _beside(wave: LoopWave, turns: int, hand: Any, repeat: int, isa: Isa) -> Iterator[Figure]:
     """The loop `alu`, each of its calls followed by the same loop written by hand."""
     ours: list[float] = []
     theirs: list[float] = []

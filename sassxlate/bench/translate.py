@@ -49,7 +49,7 @@ SUBJECTS = (
 )
 
 
-def _find(fixtures: Path, subject: Subject) -> tuple[Cubin, str]:
+def find(fixtures: Path, subject: Subject) -> tuple[Cubin, str]:
     """The first cubin of the file that has the kernel, and the kernel's full name."""
     for _, cubin in load(fixtures / subject.file).cubins():
         for kernel in cubin.kernels:
@@ -193,7 +193,7 @@ def _runs(program: Path, repeat: int, target: Target) -> list[Figure]:
 
 def measure(fixtures: Path, repeat: int, isa: Isa, target: Target = DEFAULT) -> list[Figure]:
     """The figures of every subject and of the program saxpy, for a target."""
-    found = [(subject, *_find(fixtures, subject)) for subject in SUBJECTS]
+    found = [(subject, *find(fixtures, subject)) for subject in SUBJECTS]
 
     # Before anything is translated in this process, whose children these are.
     firsts = [_Watch() for _ in found]

@@ -87,6 +87,40 @@ def translate(
     _end("translate", figures, output_format, check)
 
 
+@command.command("cold")
+@click.option(
+    "--tier",
+    type=click.Choice(["auto", "baseline", "llvm"]),
+    default="auto",
+    show_default=True,
+    help="The tier of the runs.",
+)
+@click.option(
+    "--programs",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    help="Run the executables of this folder, which print PASS, not those of fixtures.",
+)
+@target_option
+@_options
+def cold(
+    output_format: str,
+    repeat: int,
+    check: bool,
+    isa: str,
+    given: str | None,
+    tier: str,
+    programs: Path | None,
+    target: str,
+) -> None:
+    """The first use of a kernel: the baseline tier's speed, building kernels, cold runs."""
+    from sassxlate.bench import cold as _bench_cold
+
+    figures = _bench_cold.measure(
+        fixtures(given), repeat, isa_of(isa), tier, programs, target_named(target)
+    )
+    _end("cold", figures, output_format, check)
+
+
 @command.command("disasm")
 @click.argument("files", nargs=-1, required=True, metavar="FILES...")
 @click.option(

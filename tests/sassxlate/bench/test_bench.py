@@ -79,6 +79,20 @@ def test_translate() -> None:
     assert targets["uniform_loop: to host code"] == 1.2
 
 
+@pytest.mark.usefixtures("libraries")
+def test_cold(tmp_path: Path) -> None:
+    (tmp_path / "saxpy").symlink_to(FIXTURES / "programs" / "saxpy")
+    options = ("--repeat", "1", "--programs", str(tmp_path), "--fixtures", str(FIXTURES))
+    document = answer("cold", *options)
+    targets = {f["name"]: f["target"] for f in document["figures"] if f["target"] is not None}
+    assert targets == {
+        "alu, baseline: wave-instructions": 3e8,
+        "saxpy (auto): run, cold less warm": 0.7,
+        **{f"{k}: to a first wave (CPU)": 10.0
+           for k in ("double_math", "uniform_loop", "sum_and_largest", "saxpy")},
+    }  # fmt: skip
+
+
 def test_disasm() -> None:
     file = FIXTURES / "kernels" / "sm_80" / "calls.cubin"
     document = answer("disasm", "--repeat", "1", str(file))
