@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -40,7 +41,7 @@ class _Reach:
 
 def barrier_of(ins: Instruction) -> int | None:
     """The convergence barrier register that an instruction names; None for thread state."""
-    breg = ins.get("B")
+    breg = ins.operands.get("B")
     return breg.index if isinstance(breg, BReg) and breg.index < BARRIERS else None
 
 
@@ -152,17 +153,16 @@ def _needed(cfg: Cfg) -> list[frozenset[int]]:
     too few."""
     needed: list[frozenset[int]] = [frozenset()] * len(cfg.blocks)
     before: list[list[int]] = [[] for _ in cfg.blocks]
-    for block in cfg.blocks:
-        for n in _successors(cfg, block):
-            before[n].append(block.index)
+    after = [_successors(cfg, block) for block in cfg.blocks]
+    for index, some in enumerate(after):
+        for n in some:
+            before[n].append(index)
+    named = [_named(block) for block in cfg.blocks]
     work = [b.index for b in cfg.blocks]
     while work:
         index = work.pop()
-        now = frozenset[int]().union(*(needed[n] for n in _successors(cfg, cfg.blocks[index])))
-        for ins in reversed(cfg.blocks[index].instructions):
-            barrier = barrier_of(ins)
-            if barrier is None:
-                continue
+        now = frozenset[int]().union(*[needed[n] for n in after[index]])
+        for ins, barrier in reversed(named[index]):
             if ins.mnemonic != "BSSY":
                 now |= {barrier}
             elif ins.guard.is_true:
@@ -171,6 +171,11 @@ def _needed(cfg: Cfg) -> list[frozenset[int]]:
             needed[index] = now
             work += before[index]
     return needed
+
+
+def _named(block: Block) -> list[tuple[Instruction, int]]:
+    """The instructions that name a convergence barrier, each with its number."""
+    return [(i, n) for i in block.instructions if (n := barrier_of(i)) is not None]
 
 
 def _successors(cfg: Cfg, block: Block) -> tuple[int, ...]:
@@ -188,14 +193,14 @@ def _reaching(cfg: Cfg, arms: Mapping[int, tuple[int, int]]) -> _Reach:
     """Forward dataflow.  Arms end at a BSYNC of their barrier, and where BMOV changes it."""
     state: list[frozenset[int]] = [frozenset()] * len(cfg.blocks)
     found = _Reach({}, {}, {}, {})
-    work = [b.index for b in cfg.blocks]
+    named = [_named(block) for block in cfg.blocks]
+    work = deque(b.index for b in cfg.blocks)
+    queued = set(work)
     while work:
-        block = cfg.blocks[work.pop(0)]
+        block = cfg.blocks[work.popleft()]
+        queued.discard(block.index)
         live = state[block.index]
-        for ins in block.instructions:
-            barrier = barrier_of(ins)
-            if barrier is None:
-                continue
+        for ins, barrier in named[block.index]:
             mine = frozenset(a for a in live if arms[a][0] == barrier)
             if ins.mnemonic == "BSSY" and ins.offset in arms:
                 live = (live - mine if ins.guard.is_true else live) | {ins.offset}
@@ -217,7 +222,8 @@ def _reaching(cfg: Cfg, arms: Mapping[int, tuple[int, int]]) -> _Reach:
             merged = state[edge.dst] | live
             if merged != state[edge.dst]:
                 state[edge.dst] = merged
-                if edge.dst not in work:
+                if edge.dst not in queued:
+                    queued.add(edge.dst)
                     work.append(edge.dst)
     return found
 

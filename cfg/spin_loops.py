@@ -27,9 +27,12 @@ class Spins:
 
 
 def _waits(ins: Instruction) -> bool:
-    t, strong = traits(ins), ins.has("STRONG") or ins.has("MMIO")
+    t = traits(ins)
+    if t.memory is None:
+        return False
     looks = t.reaches(("arrival",)) and ins.has("PHASECHK")
     loads = t.reaches(("load",), "generic", "global")
+    strong = ins.has("STRONG") or ins.has("MMIO")
     return looks or t.reaches(("atomic",)) or (loads and strong)
 
 
@@ -87,35 +90,29 @@ def recursive(cfg: Cfg) -> bool:
     return False
 
 
-def _functions(cfg: Cfg, holds: Callable[[Instruction], bool]) -> frozenset[int]:
-    """The functions that contain such an instruction, or call one that does."""
-    found = {b.function for b in cfg.blocks if any(map(holds, b.instructions))}
-    changed = True
+def _holding(cfg: Cfg, holds: Callable[[Instruction], bool]) -> frozenset[int]:
+    """The blocks that contain such an instruction."""
+    return frozenset(b.index for b in cfg.blocks if any(map(holds, b.instructions)))
+
+
+def _reaching(cfg: Cfg, blocks: frozenset[int]) -> frozenset[int]:
+    """These blocks, and those that call a function that has one of them or calls such a function
+    in turn."""
+    called = {b.index: some for b in cfg.blocks if (some := _callees(cfg, b))}
+    functions = {cfg.blocks[b].function for b in blocks} if called else set[int]()
+    changed = bool(called)
     while changed:
-        more = {b.function for b in cfg.blocks if _callees(cfg, b) & found} - found
-        found |= more
-        changed = bool(more)
-    return frozenset(found)
-
-
-def _blocks(
-    cfg: Cfg, holds: Callable[[Instruction], bool], functions: frozenset[int]
-) -> frozenset[int]:
-    """The blocks that contain such an instruction, or call one of the functions."""
-    return frozenset(
-        b.index
-        for b in cfg.blocks
-        if any(map(holds, b.instructions)) or _callees(cfg, b) & functions
-    )
+        more = {cfg.blocks[b].function for b, some in called.items() if some & functions}
+        changed = not more <= functions
+        functions |= more
+    return blocks | {b for b, some in called.items() if some & functions}
 
 
 def spins(cfg: Cfg) -> Spins:
     """All spin loops of a kernel."""
-    waiting = _functions(cfg, _waits)
-    yielding = _functions(cfg, _yields)
-    waits = _blocks(cfg, _waits, waiting)
-    marks = _blocks(cfg, _yields, yielding)
-    shares = _blocks(cfg, _looks_at_shared, frozenset())
+    waits = _reaching(cfg, _holding(cfg, _waits))
+    marks = _reaching(cfg, _holding(cfg, _yields))
+    shares = _holding(cfg, _looks_at_shared)
     before = [[e.src for e in some if e.kind not in ("call", "ret")] for some in cfg.predecessors]
     latches: set[int] = set()
     marked: set[int] = set()

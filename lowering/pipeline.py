@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from sassxlate import collector
 from sassxlate.cfg import Cfg, build, liveness
 from sassxlate.cfg import analyse as uniformity
 from sassxlate.disasm.containers.values import Cubin, Kernel
@@ -31,7 +32,7 @@ from sassxlate.lowering.regalloc.allocate import dead_instructions
 from sassxlate.lowering.select.allocation import first_allocation, fit_registers
 from sassxlate.lowering.select.kernel import check_lanes, coalesce_copies, select
 from sassxlate.lowering.select.stages import Analysed, Graphed, Linked, Planned, Selected, Source
-from sassxlate.lowering.select.translated import Translated, TranslationStats, assembly
+from sassxlate.lowering.select.translated import Translated, TranslationStats
 from sassxlate.lowering.target import DEFAULT, Target
 
 
@@ -259,7 +260,8 @@ def translate_kernel(
 
     engine = () if rewrite is None else (Pass(ENGINE, rewrite),)
     passes = (*PASSES[:_SELECTION], *engine, *PASSES[_SELECTION:])
-    done: Written = run_passes(Source(cubin, name, target, placed), passes, watch)
+    with collector.paused():
+        done: Written = run_passes(Source(cubin, name, target, placed), passes, watch)
     return _translated(done, tuple(times))
 
 
@@ -280,11 +282,9 @@ def _translated(done: Written, times: tuple[tuple[str, float], ...]) -> Translat
         seconds=times,
         comes_apart=selected.plan.comes_apart,
     )
-    text = assembly(items, program)
     return Translated(
-        selected.kernel, done.code_object, selected.launch, text, report, cfg, program, items,
-        selected,
-    )  # fmt: skip
+        selected.kernel, done.code_object, selected.launch, report, cfg, program, items, selected
+    )
 
 
 def select_kernel(

@@ -105,6 +105,14 @@ class Inst:
     uniform: bool = field(default=False, compare=False)
     fence: bool = field(default=False, compare=False)
 
+    def with_origin(self, origin: InstOrigin) -> Inst:
+        """The instruction with another origin: dataclasses.replace, in a third of its time."""
+        return Inst(
+            self.op, self.args, self.imm, self.neg, self.abs, self.clamp, self.omod, self.op_sel,
+            self.op_sel_hi, self.neg_hi, self.glc, self.dlc, self.slc, self.imm2, self.dpp, self.y,
+            self.gds, self.more, self.enc, self.comment, origin, self.uniform, self.fence,
+        )  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Label:

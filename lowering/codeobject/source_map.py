@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Literal
 
@@ -101,7 +101,7 @@ def with_origin(items: list[Item], first: int, origin: InstOrigin) -> None:
     for i in range(first, len(items)):
         item = items[i]
         if isinstance(item, Inst) and item.origin is None:
-            items[i] = replace(item, origin=origin)
+            items[i] = item.with_origin(origin)
 
 
 def added(items: list[Item], first: int, kind: str) -> None:

@@ -38,12 +38,16 @@ class Translated:
     kernel: Kernel
     code_object: bytes
     launch: LaunchInfo
-    assembly: str
     report: TranslationStats
     cfg: Cfg
     program: Program
     items: tuple[Item, ...]
     selected: Selected
+
+    @property
+    def assembly(self) -> str:
+        """The program as :func:`assembly` prints it, made at each access: few callers print it."""
+        return assembly(self.items, self.program)
 
 
 def assembly(items: Sequence[Item], program: Program) -> str:

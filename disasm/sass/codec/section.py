@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias, cast, overload
 
+from sassxlate import collector
 from sassxlate.disasm.sass.codec.decode import (
     WORD_BYTES,
     BadWord,
@@ -110,18 +110,13 @@ class Section:
     def _made(self) -> tuple[Item, ...]:
         """Builds all instructions as objects."""
         table, arch, strict = index(generation_of(self.arch)), self.arch, self.strict
-        collecting = gc.isenabled()
-        gc.disable()  # the collector would walk the growing list again and again and find nothing
-        try:
+        with collector.paused():
             return tuple(
                 [
                     decode_or_bad(table, word, WORD_BYTES * i, arch, strict)
                     for i, word in enumerate(self.words())
                 ]
             )
-        finally:
-            if collecting:
-                gc.enable()
 
     def made(self) -> tuple[Item, ...]:
         """All instructions as objects that are kept."""
