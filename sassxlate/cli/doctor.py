@@ -70,15 +70,20 @@ class Check:
 
 
 @click.command()
+@click.argument("files", nargs=-1, metavar="[FILE]...")
 @target_option
 @format_option
 @click.pass_context
-def command(context: click.Context, target: str, output_format: str) -> None:
-    """Check what is installed, what is missing and how to get it.
+def command(
+    context: click.Context, files: tuple[str, ...], target: str, output_format: str
+) -> None:
+    """Check what is installed, what is missing and how to get it; of executables and shared
+    objects: which CUDA runtime they have, and whether `run` can replace it.
 
-    Exit status 1: something is missing that running programs needs.
+    Exit status 1: something is missing that running programs needs, or a FILE's runtime is unknown.
     """
-    checks = [check() for check in checks_for(target)]
+    asked = [partial(_file, path) for path in files] or checks_for(target)
+    checks = [check() for check in asked]
     if output_format == "json":
         print_json({"version": __version__, "checks": [asdict(c) for c in checks]})
     else:
@@ -93,6 +98,19 @@ def _print(checks: list[Check]) -> None:
         click.echo(f"{c.state:8}  {c.name:{width}}  {c.detail}")
         if c.state != "ok" and c.fix:
             click.echo(f"{'':8}  {'':{width}}  -> {c.fix}")
+
+
+def _file(path: str) -> Check:
+    """The CUDA runtime of a program or a library."""
+    from sassxlate.runtime_shim.static_runtime import runtime_of
+
+    try:
+        found = runtime_of(path)
+    except SassxlateError as error:
+        return Check(path, "missing", str(error), f"sassxlate explain {error.code}")
+    if found.state != "unknown":
+        return Check(path, "ok", found.text)
+    return Check(path, "missing", found.text, "sassxlate explain SX0761")
 
 
 def _host() -> Check:
