@@ -11,7 +11,15 @@ from sassxlate.disasm.rdna3.codec.decode.instruction import branch_target, decod
 from sassxlate.disasm.rdna3.codec.encode.instruction import can_encode, encode
 from sassxlate.disasm.rdna3.codec.text.immediates import depctr_imm, waitcnt_fields, waitcnt_imm
 from sassxlate.disasm.rdna3.codec.text.instruction import format_inst, format_item, format_program
-from sassxlate.disasm.rdna3.reads_writes import RRef, counters, keeps_part, reads, registers, writes
+from sassxlate.disasm.rdna3.reads_writes import (
+    RRef,
+    counters,
+    effects,
+    keeps_part,
+    reads,
+    registers,
+    writes,
+)
 from sassxlate.disasm.rdna3.tables.opcodes import OPS, Operand, OpInfo, info
 
 __all__ = [
@@ -28,6 +36,7 @@ __all__ = [
     "decode",
     "decode_program",
     "depctr_imm",
+    "effects",
     "encode",
     "encode_items",
     "format_inst",

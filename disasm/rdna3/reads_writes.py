@@ -98,17 +98,34 @@ def _collect(inst: Inst, row: OpInfo, want: str) -> set[RRef]:
     return out
 
 
-def _both(inst: Inst, want: str) -> frozenset[RRef]:
-    found = _one(inst.op, inst.args, inst.dpp, inst.glc, want)
-    y = inst.y
-    return found if y is None else found | _one(y.op, y.args, y.dpp, y.glc, want)
+class Effects(NamedTuple):
+    """What an instruction reads, what it writes, and the union of both."""
+
+    reads: frozenset[RRef]
+    writes: frozenset[RRef]
+    touched: frozenset[RRef]
+
+
+def effects(inst: Inst) -> Effects:
+    """What :func:`reads` and :func:`writes` say, found at once.
+
+    Raises:
+        EncodeError: SX0501, an unknown mnemonic.
+    """
+    x, y = _one(inst.op, inst.args, inst.dpp, inst.glc), inst.y
+    if y is None:
+        return x
+    more = _one(y.op, y.args, y.dpp, y.glc)
+    return Effects(x.reads | more.reads, x.writes | more.writes, x.touched | more.touched)
 
 
 @lru_cache(maxsize=1 << 16)
-def _one(op: str, args: tuple[Arg, ...], dpp: str, glc: bool, want: str) -> frozenset[RRef]:
+def _one(op: str, args: tuple[Arg, ...], dpp: str, glc: bool) -> Effects:
     """The answer by all that it depends on; cached, because the same arguments recur."""
     inst = Inst(op, args, dpp=dpp, glc=glc)
-    return frozenset(_collect(inst, OPS.get(op) or info(op), want))
+    row = OPS.get(op) or info(op)
+    read, written = frozenset(_collect(inst, row, "r")), frozenset(_collect(inst, row, "w"))
+    return Effects(read, written, read | written)
 
 
 def reads(inst: Inst) -> frozenset[RRef]:
@@ -120,7 +137,7 @@ def reads(inst: Inst) -> frozenset[RRef]:
     Raises:
         EncodeError: SX0501, an unknown mnemonic.
     """
-    return _both(inst, "r")
+    return effects(inst).reads
 
 
 def writes(inst: Inst) -> frozenset[RRef]:
@@ -129,7 +146,7 @@ def writes(inst: Inst) -> frozenset[RRef]:
     Raises:
         EncodeError: SX0501, an unknown mnemonic.
     """
-    return _both(inst, "w")
+    return effects(inst).writes
 
 
 def keeps_part(inst: Inst) -> bool:

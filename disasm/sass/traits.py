@@ -143,8 +143,19 @@ def _clock(mnemonic: str) -> Traits:
     return replace(traits_of(mnemonic), clock=True)
 
 
+@cache
+def _without_special(mnemonic: str) -> Traits | None:
+    """The traits of a mnemonic if no form of it reads a special register."""
+    rows = _rows().get(mnemonic, ())
+    named = not rows or any("sr" in row.operands for row in rows)
+    return None if named else traits_of(mnemonic)
+
+
 def traits(ins: Instruction) -> Traits:
     """The traits of an instruction."""
+    plain = _without_special(ins.mnemonic)
+    if plain is not None:
+        return plain
     special = ins.operands.get("sr")
     if isinstance(special, Special) and special.name.startswith(_CLOCKS):
         return _clock(ins.mnemonic)

@@ -172,7 +172,10 @@ def link_kernel(kernel: Kernel, cubin: Cubin) -> Kernel:
     Raises LoweringError SX0407 for a relocation of another kind, SX0420 for a function that the
     module does not hold, SX0408 for one with constants of its own.
     """
-    kernel = replace(kernel, grid_workspace=grid_workspaces(cubin).get(kernel.name))
+    if _syncs_grid(kernel):  # otherwise the module's other kernels are not looked at
+        kernel = replace(kernel, grid_workspace=grid_workspaces(cubin).get(kernel.name))
+    else:
+        kernel = replace(kernel, grid_workspace=None)
     pointers = bool(cubin.functions) and _calls_pointers(kernel.code)
     if not _in_code(kernel) and not pointers:
         return kernel

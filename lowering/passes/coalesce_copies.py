@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sassxlate.disasm.rdna3 import RRef, can_encode, info, keeps_part, reads, writes
+from sassxlate.disasm.rdna3 import RRef, can_encode, effects, info, keeps_part, reads, writes
 from sassxlate.disasm.rdna3.instruction import Inst, Item, Label, S, V
 from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO
 from sassxlate.lowering.regalloc.register_map import RegisterMap
@@ -136,8 +136,8 @@ def _without(code: list[Inst], at: int, regs: RegisterMap) -> int:
     for i in range(maker + 1, last):
         if i in moves:
             continue
-        touched = reads(code[i]) | writes(code[i])
-        if touched & {*words, *places} or _EXEC in writes(code[i]):
+        found = effects(code[i])
+        if found.touched & {*words, *places} or _EXEC in found.writes:
             return at
     target = type(result)(places[0].number, result.n)
     args = list(code[maker].args)

@@ -80,8 +80,7 @@ def insert_hazards(items: Iterable[Item], target: Target = DEFAULT) -> list[Item
             out.append(item)
             continue
         check_mad(item)
-        used = reads(item)
-        if trans.since and any(r in trans.since for r in used):
+        if trans.since and any(r in trans.since for r in reads(item)):
             settle()
         if after_cmpx and is_permlane(item.op):
             some = next((a for a in item.args if isinstance(a, V)), V(0))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from sassxlate.disasm.rdna3 import RRef, counters, info, reads, waitcnt_imm, writes
+from sassxlate.disasm.rdna3 import RRef, counters, effects, info, waitcnt_imm, writes
 from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item, Label
 from sassxlate.lowering.codeobject.source_map import WAIT
 from sassxlate.lowering.target import DEFAULT, Counters, Target
@@ -48,7 +48,6 @@ class _Outstanding:
 
 _WAIT = InstOrigin(WAIT)
 _SPARE = 3  # that a counter is kept below its most
-_NOTHING: frozenset[RRef] = frozenset()
 
 
 def insert_waitcnt(items: Iterable[Item], target: Target = DEFAULT) -> list[Item]:
@@ -76,11 +75,8 @@ def insert_waitcnt(items: Iterable[Item], target: Target = DEFAULT) -> list[Item
             state.done(0, 0)
             out.append(item)
             continue
-        if not state.vm and not state.lgkm:
-            touched = _NOTHING
-        else:
-            touched = reads(item) | writes(item)
-            wait(*state.needed(touched))
+        if state.vm or state.lgkm:
+            wait(*state.needed(effects(item).touched))
         out.append(item)
         counted = counters(item)
         if counted & {"vm", "lgkm"}:

@@ -23,7 +23,7 @@ class Program:
 
 
 def _has_label(inst: Inst) -> bool:
-    return any(isinstance(arg, LabelRef) for arg in inst.args)
+    return LabelRef in map(type, inst.args)
 
 
 def is_branch(inst: Inst) -> bool:
