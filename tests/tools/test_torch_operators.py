@@ -41,7 +41,12 @@ def test_every_operator_comes_once_before_any_comes_twice() -> None:
 
 
 def test_an_error_with_a_code_is_a_refusal() -> None:
-    said = said_by("noise\n@@ add/f32\nsassxlate: SX0403: no rule\nRuntimeError\n@@ b/f32\nfine\n")
+    summary = (
+        "sassxlate: 1 refusal in this run; attach to a report:\nsassxlate:   SX0403: no rule\n"
+    )
+    said = said_by(
+        "noise\n@@ add/f32\nsassxlate: SX0403: no rule\nRuntimeError\n@@ b/f32\nfine\n" + summary
+    )
     assert said == {"add/f32": "SX0403: no rule"}
     rows = rows_of([START, {**END, "verdict": "error"}], ["add/f32"], said, "", 0, "")
     assert [row["verdict"] for row in rows] == ["refused"]

@@ -21,7 +21,7 @@ from typing import IO
 from .results import REFUSED, TIMED_OUT, Row
 
 ROOT = Path(__file__).resolve().parents[3]
-_SAID = re.compile(r"^sassxlate: (?:  )?(SX\d{4}: .*)$", re.MULTILINE)
+_SAID = re.compile(r"^sassxlate: (SX\d{4}: .*)$", re.MULTILINE)  # not the indented summary of `run`
 _NOISE = ("SX0907", "SX0713")  # reported, but not due to a case
 _MARK = re.compile(r"^@@ (.*)$", re.MULTILINE)
 _POLL_S = 0.2
