@@ -22,7 +22,7 @@ from sassxlate.errors import ShimError, UsageError
 # NVIDIA's libraries that ours can take the place of, each in a folder of its name; and those that
 # do unless something else is said: NVIDIA's own refuse to work here.
 REPLACEABLE = ("cufft", "cublas")
-REPLACED = ("cufft",)
+REPLACED = ("cufft", "cublas")
 
 PRELOAD = "libsassxlate_preload.so"
 _ELF_X86_64 = 62

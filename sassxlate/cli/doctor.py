@@ -44,6 +44,8 @@ _LIBRARIES = (
     "cufft/libcufftw.so.12",
     "cublas/libcublas.so.12",
     "cublas/libcublas.so.13",
+    "cublas/libcublasLt.so.12",
+    "cublas/libcublasLt.so.13",
 )
 # Packages that running programs needs, and the modules that they provide.
 _REQUIRED = {

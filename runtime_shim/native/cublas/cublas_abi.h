@@ -19,7 +19,7 @@ enum cublasStatus : int {
 };
 
 enum DataType : int {  // cudaDataType
-  kR32F = 0, kR64F = 1, kR16F = 2, kR8I = 3, kC32F = 4, kC64F = 5, kR32I = 10, kR16BF = 14,
+  kR32F = 0, kR64F = 1, kR16F = 2, kR8I = 3, kC32F = 4, kC64F = 5, kR32I = 10, kR16BF = 14, kR8E4M3 = 28, kR8E5M2 = 29,
 };
 
 enum ComputeType : int {  // cublasComputeType_t
@@ -27,7 +27,7 @@ enum ComputeType : int {  // cublasComputeType_t
   kCompute32F = 68, kCompute32FPedantic = 69,
   kCompute64F = 70, kCompute64FPedantic = 71,
   kCompute32I = 72, kCompute32IPedantic = 73,
-  kCompute32FFast16F = 74, kCompute32FFast16BF = 75, kCompute32FFastTf32 = 77,
+  kCompute32FFast16F = 74, kCompute32FFast16BF = 75, kCompute32FFastTf32 = 77, kCompute32FEmulated = 78,
 };
 
 constexpr int kPointerHost = 0, kPointerDevice = 1;

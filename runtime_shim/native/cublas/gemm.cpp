@@ -5,14 +5,11 @@
 #include <cstring>
 #include <vector>
 
-#include "halves.h"
 #include "host_blas.h"
+#include "numbers.h"
 
 namespace sx::cublas {
 namespace {
-
-using fft::BFloat16;
-using fft::Half;
 
 // How products are computed: in the types of BLAS, or in wider ones that the operands are copied to.
 enum class Way { Float, Double, Complex, DoubleComplex, WidenToFloat, Integers, IntegersToFloat, None };
@@ -28,6 +25,7 @@ Way way_of(const Product &p) {
     case kCompute32FFast16F:
     case kCompute32FFast16BF:
     case kCompute32FFastTf32:
+    case kCompute32FEmulated:
       if (narrow && (p.c_type == p.a_type || p.c_type == kR32F)) return Way::WidenToFloat;
       if (p.a_type == kR8I && p.b_type == kR8I && p.c_type == kR32F) return Way::IntegersToFloat;
       if (p.a_type == kR32F && p.b_type == kR32F && p.c_type == kR32F) return Way::Float;
@@ -45,35 +43,11 @@ Way way_of(const Product &p) {
   }
 }
 
-size_t size_of(int type) {
-  switch (type) {
-    case kR8I: return 1;
-    case kR16F:
-    case kR16BF: return 2;
-    case kR32F:
-    case kR32I: return 4;
-    case kC64F: return 16;
-    default: return 8;
-  }
-}
-
-float widened(const char *at, int type) {
-  uint16_t bits = 0;
-  memcpy(&bits, at, 2);
-  return type == kR16F ? Half{bits}.value() : BFloat16{bits}.value();
-}
-
-void widen(const char *from, int type, int64_t rows, int64_t columns, int64_t ld, float *to) {
-  for (int64_t j = 0; j < columns; ++j)
-    for (int64_t i = 0; i < rows; ++i) *to++ = widened(from + 2 * (j * ld + i), type);
-}
-
-void narrow(const float *from, int type, int64_t rows, int64_t columns, int64_t ld, char *to) {
-  for (int64_t j = 0; j < columns; ++j)
-    for (int64_t i = 0; i < rows; ++i, ++from) {
-      const uint16_t bits = type == kR16F ? Half::of(*from).bits : BFloat16::of(*from).bits;
-      memcpy(to + 2 * (j * ld + i), &bits, 2);
-    }
+// The columns of a matrix, one after another.
+template <class T>
+void gather(const void *from, int type, int64_t rows, int64_t columns, int64_t ld, T *to) {
+  const auto size = static_cast<int64_t>(size_of(type));
+  for (int64_t j = 0; j < columns; ++j) widen(static_cast<const char *>(from) + j * ld * size, type, rows, 1, to + j * rows);
 }
 
 // The factors of the product, of the type that the compute type wants.
@@ -121,29 +95,25 @@ Stored stored_b(const Product &p) { return p.op_b == 0 ? Stored{p.k, p.n} : Stor
 void wide_product(const Product &p, const Factors &f, const void *a, const void *b, void *c, std::vector<float> &space) {
   const Stored sa = stored_a(p), sb = stored_b(p);
   float *wa = space.data(), *wb = wa + sa.count(), *wc = wb + sb.count();
-  widen(static_cast<const char *>(a), p.a_type, sa.rows, sa.columns, p.lda, wa);
-  widen(static_cast<const char *>(b), p.b_type, sb.rows, sb.columns, p.ldb, wb);
+  gather(a, p.a_type, sa.rows, sa.columns, p.lda, wa);
+  gather(b, p.b_type, sb.rows, sb.columns, p.ldb, wb);
   const float alpha = f.real(0), beta = f.real(1);
   const int64_t lda = std::max<int64_t>(sa.rows, 1), ldb = std::max<int64_t>(sb.rows, 1);
   if (p.c_type == kR32F) {
     gemm(op(p.op_a), op(p.op_b), p.m, p.n, p.k, alpha, wa, lda, wb, ldb, beta, static_cast<float *>(c), p.ldc);
     return;
   }
-  if (beta != 0.0f) widen(static_cast<const char *>(c), p.c_type, p.m, p.n, p.ldc, wc);
+  if (beta != 0.0f) gather(c, p.c_type, p.m, p.n, p.ldc, wc);
   gemm(op(p.op_a), op(p.op_b), p.m, p.n, p.k, alpha, wa, lda, wb, ldb, beta, wc, p.m);
-  narrow(wc, p.c_type, p.m, p.n, p.ldc, static_cast<char *>(c));
+  for (int64_t j = 0; j < p.n; ++j) narrow(wc + j * p.m, p.c_type, p.m, 1, static_cast<char *>(c) + j * p.ldc * 2);
 }
 
 // Sums of bytes' products are exact in double.
 void integer_product(const Product &p, const Factors &f, const void *a, const void *b, void *c, std::vector<double> &space) {
   const Stored sa = stored_a(p), sb = stored_b(p);
   double *wa = space.data(), *wb = wa + sa.count(), *wc = wb + sb.count();
-  auto load = [](const void *from, Stored s, int64_t ld, double *to) {
-    for (int64_t j = 0; j < s.columns; ++j)
-      for (int64_t i = 0; i < s.rows; ++i) *to++ = static_cast<const int8_t *>(from)[j * ld + i];
-  };
-  load(a, sa, p.lda, wa);
-  load(b, sb, p.ldb, wb);
+  gather(a, p.a_type, sa.rows, sa.columns, p.lda, wa);
+  gather(b, p.b_type, sb.rows, sb.columns, p.ldb, wb);
   gemm(op(p.op_a), op(p.op_b), p.m, p.n, p.k, 1.0, wa, std::max<int64_t>(sa.rows, 1), wb, std::max<int64_t>(sb.rows, 1), 0.0, wc,
        p.m);
   for (int64_t j = 0; j < p.n; ++j)

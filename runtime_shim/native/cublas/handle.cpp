@@ -32,38 +32,17 @@ cublasStatus get(cublasHandle handle, T cublasContext::*member, T *value) {
 
 }  // namespace
 
-bool sx::cublas::usable(const void *address, uint64_t elements, size_t size, const char *function) {
-  if (elements == 0) return true;
-  const auto at = reinterpret_cast<uintptr_t>(address);
-  const size_t alignment = size > 8 ? 8 : size;
-  uint64_t bytes = 0;
-  if (address && at % alignment == 0 && !__builtin_mul_overflow(elements, size, &bytes) && replace::reachable(address, bytes))
-    return true;
-  char line[256];
-  snprintf(line, sizeof line, "SX0782: %s: an operand, %" PRIu64 " elements of %zu bytes at 0x%" PRIxPTR ", is not %s", function,
-           elements, size, at, at % alignment ? "aligned" : "within one allocation of the device");
-  replace::refuse(function, line);
-  return false;
-}
-
 SX_API cublasStatus cublasCreate_v2(cublasHandle *handle) {
   if (!handle) return CUBLAS_STATUS_INVALID_VALUE;
   *handle = nullptr;
-  if (sx::replace::enter()) return CUBLAS_STATUS_NOT_INITIALIZED;
-  if (!sx::replace::emulated()) {
-    sx::replace::refuse("cublas", "SX0786: cuBLAS is not replaced on an AMD card yet: run with --replace cufft");
-    return CUBLAS_STATUS_NOT_INITIALIZED;
-  }
-  if (!sx::cublas::host_blas().complete) return CUBLAS_STATUS_NOT_INITIALIZED;
-  *handle = new (std::nothrow) cublasContext;
-  if (!*handle) return CUBLAS_STATUS_ALLOC_FAILED;
-  sx::replace::note_replaced("cublas", "the host's BLAS");
-  return CUBLAS_STATUS_SUCCESS;
+  if (const cublasStatus status = sx::cublas::ready()) return status;
+  *handle = sx::cublas::Handles<cublasContext>::take();
+  return *handle ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
 }
 
 SX_API cublasStatus cublasDestroy_v2(cublasHandle handle) {
-  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
-  delete handle;
+  if (!handle || handle->live != sx::cublas::kLive || handle->owner != sx::cublas::kOwnBlas) return CUBLAS_STATUS_NOT_INITIALIZED;
+  sx::cublas::Handles<cublasContext>::give(handle);
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -101,19 +80,20 @@ SX_API cublasStatus cublasGetProperty(int which, int *value) {
 SX_API cublasStatus cublasLoggerConfigure(int, int, int, const char *) { return CUBLAS_STATUS_SUCCESS; }
 SX_API cublasStatus cublasSetLoggerCallback(void *) { return CUBLAS_STATUS_SUCCESS; }
 
-SX_API const char *cublasGetStatusName(int status) {
-  switch (status) {
-    case 0: return "CUBLAS_STATUS_SUCCESS";
-    case 1: return "CUBLAS_STATUS_NOT_INITIALIZED";
-    case 3: return "CUBLAS_STATUS_ALLOC_FAILED";
-    case 7: return "CUBLAS_STATUS_INVALID_VALUE";
-    case 8: return "CUBLAS_STATUS_ARCH_MISMATCH";
-    case 11: return "CUBLAS_STATUS_MAPPING_ERROR";
-    case 13: return "CUBLAS_STATUS_EXECUTION_FAILED";
-    case 14: return "CUBLAS_STATUS_INTERNAL_ERROR";
-    case 15: return "CUBLAS_STATUS_NOT_SUPPORTED";
-    case 16: return "CUBLAS_STATUS_LICENSE_ERROR";
-    default: return "CUBLAS_STATUS_UNKNOWN";
-  }
-}
-SX_API const char *cublasGetStatusString(int status) { return cublasGetStatusName(status); }
+SX_API const char *cublasGetStatusName(int status) { return sx::cublas::status_name(status); }
+SX_API const char *cublasGetStatusString(int status) { return sx::cublas::status_name(status); }
+
+// Floating-point emulation would compute with narrower types; products are plain here, whatever is set.
+#define SX_SETTING(name, type, member)                                                                                      \
+  SX_API cublasStatus cublasSet##name(cublasHandle handle, type value) { return set(handle, &cublasContext::member, value); } \
+  SX_API cublasStatus cublasGet##name(cublasHandle handle, type *value) { return get(handle, &cublasContext::member, value); }
+SX_SETTING(EmulationStrategy, int, emulation_strategy)
+SX_SETTING(EmulationSpecialValuesSupport, int, special_values)
+SX_SETTING(FixedPointEmulationMantissaControl, int, mantissa_control)
+SX_SETTING(FixedPointEmulationMaxMantissaBitCount, int, mantissa_bits)
+SX_SETTING(FixedPointEmulationMantissaBitOffset, int, mantissa_offset)
+SX_SETTING(FixedPointEmulationMantissaBitCountPointer, int32_t *, mantissa_count)
+// No header declares it, and NVIDIA's cuSOLVER calls it with a handle and a number.  It changes nothing here: what
+// cuSOLVER computes with the handle afterwards is what the documented functions give.
+SX_API cublasStatus cublasSetEnvironmentMode(cublasHandle handle, int mode) { return set(handle, &cublasContext::environment_mode, mode); }
+#undef SX_SETTING

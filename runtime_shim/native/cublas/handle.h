@@ -4,20 +4,77 @@
 #include <cstdlib>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "cublas_abi.h"
 #include "device.h"
 
-struct cublasContext {
+namespace sx::cublas {
+
+// What every handle begins with, cuBLAS's and cuBLASLt's: each library takes the other's.
+constexpr uint64_t kLive = 0x5358424c41533031;
+enum Owner : uint32_t { kOwnBlas = 1, kOwnLt = 2 };
+struct Mark {
+  explicit Mark(Owner made_by = kOwnLt) : owner(made_by) {}
+  uint64_t live = kLive;
+  Owner owner;
+};
+
+}  // namespace sx::cublas
+
+struct cublasContext : sx::cublas::Mark {
+  cublasContext() : Mark(sx::cublas::kOwnBlas) {}
   CUstream stream = nullptr;
   int pointer_mode = kPointerHost;
   int math_mode = 0, atomics_mode = 0, sm_count = 0;
+  // Floating-point emulation, which changes nothing here: kept for the functions that ask.
+  int emulation_strategy = 0, special_values = 0xffff, mantissa_control = 0, mantissa_bits = 0, mantissa_offset = 0;
+  int environment_mode = 0;
+  int32_t *mantissa_count = nullptr;
 };
 using cublasHandle = cublasContext *;
 
 namespace sx::cublas {
+
+// Handles' memory is used again, and never given back: a destroyed one can be told from a live one.
+template <class T>
+class Handles {
+ public:
+  static T *take() {
+    std::lock_guard<std::mutex> guard(mutex());
+    std::vector<void *> &free = list();
+    void *at = free.empty() ? ::operator new(sizeof(T), std::nothrow) : free.back();
+    if (!free.empty()) free.pop_back();
+    return at ? new (at) T : nullptr;
+  }
+  static void give(T *handle) {
+    std::lock_guard<std::mutex> guard(mutex());
+    handle->live = 0;
+    list().push_back(handle);
+  }
+
+ private:
+  static std::mutex &mutex() {
+    static auto *const made = new std::mutex;
+    return *made;
+  }
+  static std::vector<void *> &list() {
+    static auto *const made = new std::vector<void *>;
+    return *made;
+  }
+};
+
+// Whether the library can work here; if not, says so: an AMD card (SX0786), no BLAS (SX0785).
+cublasStatus ready();
+
+// A fault that was found when work ran is told to every later call, as an illegal address is on a card.
+void fault(const char *function, const void *address);
+bool faulted();
+
+const char *status_name(int status);
 
 // A number that a call is given: the host's is read at once, the device's when the work runs.
 template <class T>
@@ -43,9 +100,13 @@ class Function : public replace::Work {
 };
 
 template <class F>
-cublasStatus submit(const cublasContext &handle, F body) {
+cublasStatus submit(CUstream stream, F body) {
   std::unique_ptr<replace::Work> work = std::make_unique<Function<F>>(std::move(body));
-  return replace::enqueue(handle.stream, std::move(work)) ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
+  return replace::enqueue(stream, std::move(work)) ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
+}
+template <class F>
+cublasStatus submit(const cublasContext &handle, F body) {
+  return submit(handle.stream, std::move(body));
 }
 
 // For calls that return a number: in host mode they wait for it.
@@ -78,16 +139,22 @@ inline uint64_t vector_extent(int64_t n, int64_t inc) {
 
 // Nothing but a status leaves a function of the interface.
 template <class F>
-cublasStatus with_handle(cublasHandle handle, F body) {
-  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
+cublasStatus with_any_handle(const void *handle, F body) {
+  if (!handle || static_cast<const Mark *>(handle)->live != kLive) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (replace::enter()) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (faulted()) return CUBLAS_STATUS_EXECUTION_FAILED;
   try {
-    return body(*handle);
+    return body();
   } catch (const std::bad_alloc &) {
     return CUBLAS_STATUS_ALLOC_FAILED;
   } catch (...) {
     return CUBLAS_STATUS_INTERNAL_ERROR;
   }
+}
+template <class F>
+cublasStatus with_handle(cublasHandle handle, F body) {
+  if (handle && handle->live == kLive && handle->owner != kOwnBlas) return CUBLAS_STATUS_NOT_INITIALIZED;  // cuBLASLt's has no stream
+  return with_any_handle(handle, [&] { return body(*handle); });
 }
 
 // cuBLAS's words in those of BLAS's C interface; 0 for what is neither.

@@ -97,6 +97,8 @@ const Replaced *replaced(const Image &image) {
       {"libcufftw.so.12", "cufft", {"fftw_", "fftwf_"}},
       {"libcublas.so.12", "cublas", {"cublas"}},
       {"libcublas.so.13", "cublas", {"cublas"}},
+      {"libcublasLt.so.12", "cublas", {"cublasLt"}},
+      {"libcublasLt.so.13", "cublas", {"cublasLt"}},
   };
   for (const Replaced &r : *all)
     if (image.soname == r.soname && replaces(r.word)) return &r;

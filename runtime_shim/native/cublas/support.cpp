@@ -1,0 +1,77 @@
+// What cuBLAS's replacement and cuBLASLt's share beside the host's BLAS.
+#include <atomic>
+#include <cinttypes>
+#include <cstdio>
+#include <string>
+
+#include "handle.h"
+#include "host_blas.h"
+#include "numbers.h"
+
+namespace sx::cublas {
+namespace {
+
+std::atomic<bool> g_faulted{false};
+
+}  // namespace
+
+bool usable(const void *address, uint64_t elements, size_t size, const char *function) {
+  if (elements == 0) return true;
+  const auto at = reinterpret_cast<uintptr_t>(address);
+  const size_t alignment = size > 8 ? 8 : size;
+  uint64_t bytes = 0;
+  if (address && at % alignment == 0 && !__builtin_mul_overflow(elements, size, &bytes) && replace::reachable(address, bytes))
+    return true;
+  char line[256];
+  snprintf(line, sizeof line, "SX0782: %s: an operand, %" PRIu64 " elements of %zu bytes at 0x%" PRIxPTR ", is not %s", function,
+           elements, size, at, at % alignment ? "aligned" : "within one allocation of the device");
+  replace::refuse(function, line);
+  return false;
+}
+
+void fault(const char *function, const void *address) {
+  g_faulted = true;
+  char line[256];
+  snprintf(line, sizeof line, "SX0782: %s: an array of pointers names 0x%" PRIxPTR ", which is not within one allocation of the device; "
+           "calls return 13 (CUBLAS_STATUS_EXECUTION_FAILED) from now on", function, reinterpret_cast<uintptr_t>(address));
+  replace::refuse(function, line);
+}
+bool faulted() { return g_faulted; }
+
+cublasStatus ready() {
+  if (replace::enter()) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (!replace::emulated()) {
+    replace::refuse("cublas", "SX0786: cuBLAS is not replaced on an AMD card: calls that need it fail; `--device emulator` has it");
+    return CUBLAS_STATUS_NOT_INITIALIZED;
+  }
+  if (!host_blas().complete) return CUBLAS_STATUS_NOT_INITIALIZED;
+  replace::note_replaced("cublas", "the host's BLAS");
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+const char *status_name(int status) {
+  switch (status) {
+    case 0: return "CUBLAS_STATUS_SUCCESS";
+    case 1: return "CUBLAS_STATUS_NOT_INITIALIZED";
+    case 3: return "CUBLAS_STATUS_ALLOC_FAILED";
+    case 7: return "CUBLAS_STATUS_INVALID_VALUE";
+    case 8: return "CUBLAS_STATUS_ARCH_MISMATCH";
+    case 11: return "CUBLAS_STATUS_MAPPING_ERROR";
+    case 13: return "CUBLAS_STATUS_EXECUTION_FAILED";
+    case 14: return "CUBLAS_STATUS_INTERNAL_ERROR";
+    case 15: return "CUBLAS_STATUS_NOT_SUPPORTED";
+    case 16: return "CUBLAS_STATUS_LICENSE_ERROR";
+    default: return "CUBLAS_STATUS_UNKNOWN";
+  }
+}
+
+const float *half_values() {
+  static const float *const all = [] {
+    auto *made = new float[65536];
+    for (unsigned bits = 0; bits < 65536; ++bits) made[bits] = Half{static_cast<uint16_t>(bits)}.value();
+    return made;
+  }();
+  return all;
+}
+
+}  // namespace sx::cublas
