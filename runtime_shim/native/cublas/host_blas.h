@@ -27,6 +27,7 @@ namespace sx::cublas {
   F(x##axpy, void, (int64_t, const T *, const T *, int64_t, T *, int64_t)) F(x##scal, void, (int64_t, const T *, T *, int64_t))
 #define SX_BLAS(F)                                                                                                      \
   SX_BLAS_REAL(F, s, float) SX_BLAS_REAL(F, d, double) SX_BLAS_COMPLEX(F, c, Float2) SX_BLAS_COMPLEX(F, z, Double2)     \
+  F(srotmg, void, (float *, float *, float *, float, float *)) F(drotmg, void, (double *, double *, double *, double, double *)) \
   F(snrm2, float, (int64_t, const float *, int64_t)) F(dnrm2, double, (int64_t, const double *, int64_t))               \
   F(scnrm2, float, (int64_t, const Float2 *, int64_t)) F(dznrm2, double, (int64_t, const Double2 *, int64_t))
 // clang-format on
