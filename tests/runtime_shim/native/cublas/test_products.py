@@ -376,5 +376,5 @@ def test_types_that_do_not_go_together(blas: Blas, capfd: pytest.CaptureFixture[
     )
     assert status == NOT_SUPPORTED
     assert "data types 3, 2 and 0 with compute type 68" in capfd.readouterr().err
-    assert blas.code("cublasStpmv_v2", blas.handle) == NOT_SUPPORTED
-    assert "SX0780: cublasStpmv_v2 is not implemented" in capfd.readouterr().err
+    assert blas.code("cublasUint8gemmBias", blas.handle) == NOT_SUPPORTED
+    assert "SX0780: cublasUint8gemmBias is not implemented" in capfd.readouterr().err
