@@ -14,7 +14,7 @@ struct Batch {
   // Null after a fault: nothing is computed then.
   T *get(int64_t i, const char *name) const {
     T *pointer = at[i];
-    if (extent == 0 || replace::reachable(pointer, extent * sizeof(T))) return pointer;
+    if (extent == 0 || replace::reachable_from_work(pointer, extent * sizeof(T))) return pointer;
     fault(name, pointer);
     return nullptr;
   }

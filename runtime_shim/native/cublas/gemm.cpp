@@ -132,6 +132,7 @@ void integer_product(const Product &p, const Factors &f, const void *a, const vo
 }
 
 struct Job {
+  const char *name;
   Product p;
   Way way;
   Factors f;
@@ -143,6 +144,7 @@ struct Job {
     for (int64_t i = 0; i < o.count; ++i) {
       const void *a = at(o.a, i, o.a_step, p.a_type), *b = at(o.b, i, o.b_step, p.b_type);
       void *c = const_cast<void *>(at(o.c, i, o.c_step, p.c_type));
+      if (o.pointers && !named_usable(a, b, c)) continue;
       switch (way) {
         case Way::Float: direct<float>(p, f, a, b, c); break;
         case Way::Double: direct<double>(p, f, a, b, c); break;
@@ -154,6 +156,17 @@ struct Job {
         case Way::None: break;
       }
     }
+  }
+  // What an array of pointers holds is known only now.
+  bool named_usable(const void *a, const void *b, const void *c) const {
+    const Stored sa = stored_a(p), sb = stored_b(p);
+    const uint64_t extents[] = {matrix_extent(sa.rows, sa.columns, p.lda) * size_of(p.a_type),
+                                matrix_extent(sb.rows, sb.columns, p.ldb) * size_of(p.b_type),
+                                matrix_extent(p.m, p.n, p.ldc) * size_of(p.c_type)};
+    const void *named[] = {a, b, c};
+    for (int i = 0; i < 3; ++i)
+      if (extents[i] && !replace::reachable_from_work(named[i], extents[i])) return fault(name, named[i]), false;
+    return true;
   }
   const void *at(const void *base, int64_t i, int64_t step, int type) const {
     if (o.pointers) return static_cast<const void *const *>(base)[i];
@@ -198,7 +211,7 @@ cublasStatus multiply(cublasHandle handle, const char *name, const Product &p, c
     }
     if (p.m == 0 || p.n == 0 || o.count == 0) return CUBLAS_STATUS_SUCCESS;
     if (!operands_usable(name, p, o)) return CUBLAS_STATUS_EXECUTION_FAILED;
-    Job job{p, way, Factors(h, p, alpha, beta), o, {}, {}};
+    Job job{name, p, way, Factors(h, p, alpha, beta), o, {}, {}};
     const size_t room = a.count() + b.count() + static_cast<size_t>(p.m) * static_cast<size_t>(p.n);
     if (way == Way::WidenToFloat) job.floats.resize(room);
     if (way == Way::Integers || way == Way::IntegersToFloat) job.doubles.resize(room);

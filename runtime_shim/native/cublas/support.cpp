@@ -33,8 +33,9 @@ void fault(const char *function, const void *address) {
   g_faulted = true;
   char line[256];
   snprintf(line, sizeof line, "SX0782: %s: an array of pointers names 0x%" PRIxPTR ", which is not within one allocation of the device; "
-           "calls return 13 (CUBLAS_STATUS_EXECUTION_FAILED) from now on", function, reinterpret_cast<uintptr_t>(address));
+           "as after a fault of a kernel, later calls fail", function, reinterpret_cast<uintptr_t>(address));
   replace::refuse(function, line);
+  replace::fault_from_work();
 }
 bool faulted() { return g_faulted; }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../cublas/handle.h"
 #include "../cublas/numbers.h"
 #include "epilogue.h"
 
@@ -167,8 +168,23 @@ void Matmul::run(int64_t index) {
   }
 }
 
+// What arrays of pointers hold is known only now.
+bool Matmul::named_usable(int64_t index) const {
+  if (p_.d.batch_mode != kBatchPointers) return true;
+  const Layout *layouts[] = {&p_.a, &p_.b, &p_.c, &p_.d};
+  const void *arrays[] = {g_.a, g_.b, g_.c, g_.d};
+  for (int i = 0; i < 4; ++i) {
+    const Layout &l = *layouts[i];
+    const auto rows = static_cast<int64_t>(l.rows), columns = static_cast<int64_t>(l.columns);
+    const uint64_t extent = l.order == kOrderRow ? cublas::matrix_extent(columns, rows, l.ld) : cublas::matrix_extent(rows, columns, l.ld);
+    const char *at = base(l, arrays[i], index);
+    if (extent && !replace::reachable_from_work(at, extent * size_of(l.type))) return cublas::fault("cublasLtMatmul", at), false;
+  }
+  return true;
+}
+
 void Matmul::operator()() {
-  for (int64_t i = 0; i < p_.d.batch; ++i) switch (p_.kind) {
+  for (int64_t i = 0; i < p_.d.batch && named_usable(i); ++i) switch (p_.kind) {
       case Kind::Float: run<float>(i); break;
       case Kind::Double:
       case Kind::Integers: run<double>(i); break;

@@ -19,6 +19,7 @@ class Matmul {
   void operator()();
 
  private:
+  bool named_usable(int64_t index) const;
   template <class T>
   void run(int64_t index);
   template <class T>

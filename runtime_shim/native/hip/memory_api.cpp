@@ -176,6 +176,17 @@ SX_API hipError_t hipMemGetAddressRange(hipDeviceptr_t *base, size_t *size, hipD
   });
 }
 
+// For work of ours in a stream's order (runtime_shim/native/replace), which calls nothing of HIP: whether an allocation
+// holds all of [address, address + size), and a fault that every later call answers, as after a kernel's.
+extern "C" __attribute__((visibility("default"))) int sassxlate_emulated_reaches(const void *address, size_t size) {
+  Allocation found;
+  const bool known = memory_find(number(address), found) && found.kind != MemoryKind::Internal;
+  if (!known && !memory_find_registered(number(address), found)) return 0;
+  const uint64_t at = number(address) - found.base;
+  return at <= found.size && size <= found.size - at;
+}
+extern "C" __attribute__((visibility("default"))) void sassxlate_emulated_fault(void) { set_sticky_error(hipErrorIllegalAddress); }
+
 SX_API hipError_t hipPointerGetAttributes(hipPointerAttribute_t *attributes, const void *pointer) {
   return call([&] { return attributes_of(attributes, pointer); });
 }

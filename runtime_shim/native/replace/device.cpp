@@ -124,6 +124,26 @@ bool reachable(const void *address, size_t bytes) {
   return at >= base && at - base <= size && bytes <= size - (at - base);
 }
 
+namespace {
+
+template <class F>
+F *of_emulator(const char *name) {
+  void *handle = emulated() ? dlopen(hip_library().c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
+  return handle ? reinterpret_cast<F *>(dlsym(handle, name)) : nullptr;
+}
+
+}  // namespace
+
+bool reachable_from_work(const void *address, size_t bytes) {
+  static auto *const reaches = of_emulator<int(const void *, size_t)>("sassxlate_emulated_reaches");
+  return reaches && reaches(address, bytes);
+}
+
+void fault_from_work() {
+  static auto *const fault = of_emulator<void()>("sassxlate_emulated_fault");
+  if (fault) fault();
+}
+
 int capturing(CUstream stream, bool &yes) {
   int status = 0;
   const int error = driver().cuStreamIsCapturing(stream, &status);

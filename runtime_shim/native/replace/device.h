@@ -26,6 +26,12 @@ size_t total_memory();
 // Whether all of [address, address + bytes) is in one allocation that the device can reach, or in one registered range.
 bool reachable(const void *address, size_t bytes);
 
+// The same for work that runs, which does not call the driver: the emulated device is asked itself.
+bool reachable_from_work(const void *address, size_t bytes);
+
+// The fault that a kernel would have had: every later call to the driver answers 700.
+void fault_from_work();
+
 // Whether the stream is being captured.  0 or a CUresult.
 int capturing(CUstream stream, bool &yes);
 
