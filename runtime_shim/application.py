@@ -19,10 +19,11 @@ from pathlib import Path
 
 from sassxlate.errors import ShimError, UsageError
 
-# NVIDIA's libraries that ours can take the place of, each in a folder of its name; and those that
-# do unless something else is said: NVIDIA's own refuse to work here.
+# NVIDIA's libraries that ours can take the place of, each in a folder of its name (cublas: cuBLAS
+# and cuBLASLt); and those that do unless something else is said: NVIDIA's own refuse to work here.
 REPLACEABLE = ("cufft", "cublas")
 REPLACED = ("cufft", "cublas")
+REPLACED_ON_CARDS = ("cufft",)  # our cuBLAS works on the emulated device alone
 
 PRELOAD = "libsassxlate_preload.so"
 _ELF_X86_64 = 62
@@ -171,6 +172,11 @@ def replacements(text: str) -> tuple[str, ...]:
     if "none" in words and len(words) > 1:
         raise UsageError("SX0719", "--replace none goes with no other word")
     return () if "none" in words else words
+
+
+def defaults(card: bool) -> tuple[str, ...]:
+    """The libraries that are replaced where ``--replace`` is not given."""
+    return REPLACED_ON_CARDS if card else REPLACED
 
 
 def host_blas() -> Path | None:

@@ -20,7 +20,7 @@ from sassxlate.cli.options import format_option, target_option
 from sassxlate.errors import SassxlateError
 from sassxlate.output import print_json
 from sassxlate.runtime_shim import paths
-from sassxlate.runtime_shim.application import REPLACED
+from sassxlate.runtime_shim.application import REPLACED, REPLACED_ON_CARDS, host_blas
 from sassxlate.runtime_shim.hip_probe import find_hip
 from sassxlate.runtime_shim.ptx.tools import Found, Name
 from sassxlate.runtime_shim.service import client
@@ -145,8 +145,11 @@ def _native() -> Check:
 def _replaced() -> Check:
     """Which of NVIDIA's libraries `run` puts ours in place of."""
     words = ", ".join(REPLACED)
-    detail = f"{words}: NVIDIA's own refuse to work here (run --replace LIST, or none)"
-    return Check("replaced libraries", "ok", detail)
+    cards = ", ".join(REPLACED_ON_CARDS)
+    detail = f"{words} (on an AMD card {cards}): NVIDIA's own refuse to work here"
+    if host_blas() is None:
+        detail += "; this NumPy brings no OpenBLAS for cublas (SASSXLATE_BLAS names another)"
+    return Check("replaced libraries", "ok", f"{detail} (run --replace LIST, or none)")
 
 
 def _translator(target: str) -> Check:

@@ -74,9 +74,8 @@ EXIT_NOT_FOUND = 127
 @click.option(
     "--replace",
     metavar="LIST",
-    default=",".join(application.REPLACED),
-    show_default=True,
-    help="NVIDIA's libraries that ours take the place of (cufft, cublas), with commas; or none.",
+    help="NVIDIA's libraries that ours take the place of (cufft, cublas), with commas; or none. "
+    "Default: both, and on an AMD card cufft.",
 )
 @click.option(
     "--tier",
@@ -101,7 +100,7 @@ def command(
     kernel_time_limit: float,
     tier: str,
     keep_status: bool,
-    replace: str,
+    replace: str | None,
     trace: str | None,
     dump: str | None,
     target: str,
@@ -133,7 +132,7 @@ def command(
         raise UsageError("SX0719", "--strict needs the emulated device; it cannot run on hip")
     if interleave and device == "hip":
         raise UsageError("SX0719", "--interleave needs the emulated device; it cannot run on hip")
-    replaced = application.replacements(replace)
+    chosen = None if replace is None else application.replacements(replace)
     path = application.find(app, os.environ.get("PATH", os.defpath))
     application.check(path)
     libraries = _plain(paths.library_dir())
@@ -178,6 +177,7 @@ def command(
     if found and found.visible is not None:
         settings["HIP_VISIBLE_DEVICES"] = found.visible
     settings["SASSXLATE_DEVICES"] = found.devices if found else ""
+    replaced = application.defaults(card=hip is not None) if chosen is None else chosen
     if "cublas" in replaced and not os.environ.get("SASSXLATE_BLAS"):
         blas = application.host_blas()
         if blas is not None:

@@ -28,6 +28,7 @@ class Blas:
 
     def __init__(self, major: int) -> None:
         self.cuda = Cuda()
+        self.major = major
         path = library_folder() / "cublas" / f"libcublas.so.{major}"
         self.library = ctypes.CDLL(str(path))
         self.handle = c_void_p()
