@@ -248,8 +248,7 @@ def test_factorisations(blas: Blas, letter: str) -> None:
         f"cublas{letter}gelsBatched", N, 7, 4, 2, pointers, 7, rights, 7, byref(host), info, 2
     )
     for got, x, y in zip(batch(blas, right, targets), tall, targets, strict=True):
-        wanted = np.linalg.solve(x.conj().T @ x, x.conj().T @ y)
-        close(got[:4], wanted, 10000, dtype)
+        close(x.conj().T @ (x @ got[:4]), x.conj().T @ y, 1000, dtype)
 
 
 @pytest.mark.parametrize("letter", LETTERS)
