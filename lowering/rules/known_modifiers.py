@@ -8,10 +8,17 @@ hints for the scheduler.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from sassxlate.disasm.sass.instruction import Instruction
 from sassxlate.lowering.rules.rule import Rule
 
 
 def unknown_modifiers(ins: Instruction, rule: Rule) -> list[str]:
     """The modifiers of ``ins`` that the rule does not handle, in printed order."""
-    return [m for part in ins.modifiers for m in part.split(".") if m and m not in rule.modifiers]
+    return list(_unknown(ins.modifiers, rule.modifiers)) if ins.modifiers else []
+
+
+@lru_cache(maxsize=1 << 12)
+def _unknown(printed: tuple[str, ...], known: frozenset[str]) -> tuple[str, ...]:
+    return tuple(m for part in printed for m in part.split(".") if m and m not in known)

@@ -38,4 +38,8 @@ def knowing(known: Mapping[str, str], *rules: Rule) -> tuple[Rule, ...]:
 
 
 def choose(rules: Sequence[Rule], ins: Instruction) -> Rule | None:
-    return next((r for r in rules if r.guard(ins)), None)
+    """The first rule that takes the instruction."""
+    for rule in rules:
+        if rule.guard(ins):
+            return rule
+    return None
