@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sassxlate.cfg.collective_sections import Collective
 from sassxlate.cfg.graph import Block, Cfg
 from sassxlate.cfg.spin_loops import spins
 from sassxlate.disasm.sass.instruction import BReg, Instruction, Label, Reg
@@ -214,18 +215,37 @@ def _reaching(cfg: Cfg, arms: Mapping[int, tuple[int, int]]) -> _Reach:
                 live -= mine
         # The header of a loop sees what is live at the loop's end as well as at its start.
         found.by_block[block.index] = live | state[block.index]
-        for edge in cfg.successors[block.index]:
-            # Callees save and restore what they use: an arm carries over a call, not through it.
-            if edge.kind in ("call", "ret"):
-                continue
-            found.by_edge[block.index, edge.dst] = live
-            merged = state[edge.dst] | live
-            if merged != state[edge.dst]:
-                state[edge.dst] = merged
-                if edge.dst not in queued:
-                    queued.add(edge.dst)
-                    work.append(edge.dst)
+        for index in _carried(cfg, block):
+            found.by_edge[block.index, index] = live
+            merged = state[index] | live
+            if merged != state[index]:
+                state[index] = merged
+                if index not in queued:
+                    queued.add(index)
+                    work.append(index)
     return found
+
+
+def _carried(cfg: Cfg, block: Block) -> list[int]:
+    """The blocks to which an arm carries over.
+
+    Callees save and restore what they use: it carries over a call, not through it.  Likewise a
+    collective section: the lanes of a whole class of sections run one of them, and regions that
+    have only this in common are not one (their lanes would wait for each other).
+    """
+    end = cfg.collectives.by_end.get(block.last.offset)
+    if end is not None and not _has_barriers(end):
+        return []
+    here = cfg.collectives.by_sync.get(block.last.offset)
+    inside = [e.dst for e in cfg.successors[block.index] if e.kind not in ("call", "ret")]
+    if here is None or _has_barriers(here):
+        return inside
+    return [*inside, *(n for n in _successors(cfg, block) if n not in inside)]
+
+
+def _has_barriers(section: Collective) -> bool:
+    """Whether a section changes convergence barriers, which none of nvcc's does."""
+    return any(name in text for text in section.body for name in ("BSSY", "BSYNC", "BREAK", "BMOV"))
 
 
 def _changes(ins: Instruction) -> bool:

@@ -94,7 +94,7 @@ class Syncs(BarrierRegisters):
                 if self._a_word_a_lane(mask) and ins.has("EXCLUSIVE"):
                     self._by_group(c, ins, point, lambda: c.to_v(c.value(mask)), blocked)
                 elif self._a_word_a_lane(mask):
-                    self._by_lane(c, point, mask, blocked)
+                    self._all_groups(c, point, mask, blocked)
                 else:
                     self._together(c, ins, point, blocked, c.value(mask))
                 return
@@ -158,21 +158,37 @@ class Syncs(BarrierRegisters):
                 with c.scope():
                     c.raw(Inst("s_and_not1_b32", (out, out, self.m.read(c, sync + 1))))
 
-    def _by_lane(self, c: RuleEmitter, point: ResumePoint, mask: Reg, blocked: str) -> None:
-        """Per-lane masks: each lane passes once no lane of its mask is missing."""
+    def _all_groups(self, c: RuleEmitter, point: ResumePoint, mask: Reg, blocked: str) -> None:
+        """Per-lane masks: the lanes of each mask pass once all of its lanes wait here with that
+        mask; all masks that are complete at once.
+
+        Other lanes may wait here with another mask: in a function that all shuffles call (-G), the
+        lanes of an inner call and those of the outer one.
+        """
         m = self.m
-        waiting, gone, go = c.stemp(), c.stemp(), c.stemp()
+        left, first, same, going = (c.stemp() for _ in range(4))
+        again, done = self.k.label("Lgroup"), self.k.label("Lgroups")
         with c.scope():
-            c.raw(Inst("s_mov_b32", (waiting, m.read(c, point.key))))
-        c.raw(Inst("s_mov_b32", (EXEC, waiting)))
-        c.branch("s_cbranch_execz", blocked)
-        c.raw(Inst("s_and_not1_b32", (gone, self.k.regs.live, waiting)))
-        missing = c.vtemp()
-        c.emit("v_and_b32", missing, gone, c.to_v(c.value(mask)))
-        c.emit("v_cmp_eq_u32", go, ZERO, missing)
-        c.raw(Inst("s_and_not1_b32", (waiting, waiting, go)))
-        m.write(c, point.key, waiting)
-        c.raw(Inst("s_mov_b32", (EXEC, go)))
+            c.raw(Inst("s_mov_b32", (left, m.read(c, point.key))))
+        c.raw(Inst("s_mov_b32", (going, ZERO)))
+        c.mark(again)
+        c.raw(Inst("s_mov_b32", (EXEC, left)))
+        c.branch("s_cbranch_execz", done)
+        masks = c.to_v(c.value(mask))
+        c.raw(Inst("v_readfirstlane_b32", (first, masks)))
+        c.emit("v_cmp_eq_u32", same, first, masks)
+        c.raw(Inst("s_and_not1_b32", (left, left, same)))
+        c.raw(Inst("s_and_b32", (first, first, self.k.regs.live)))
+        c.raw(Inst("s_and_not1_b32", (first, first, same)))
+        c.branch("s_cbranch_scc1", again)
+        c.raw(Inst("s_or_b32", (going, going, same)))
+        c.branch("s_branch", again)
+        c.mark(done)
+        with c.scope():
+            waiting = m.read(c, point.key)
+            c.raw(Inst("s_and_not1_b32", (waiting, waiting, going)))
+            m.write(c, point.key, waiting)
+        c.raw(Inst("s_mov_b32", (EXEC, going)))
         c.branch("s_cbranch_execz", blocked)
 
     def _by_group(

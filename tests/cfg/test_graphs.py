@@ -56,6 +56,18 @@ def test_every_bsync_has_its_region(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda p: f"{p.stem}-{p.parent.name}")
+def test_collective_sections_do_not_join_regions(path: Path) -> None:
+    """The region around a section is its own: its lanes wait for no lane of another one that runs
+    the same section."""
+    cfg = graph(path)
+    found, sync_region = regions(cfg)
+    for section in cfg.collectives.by_sync.values():
+        after = cfg.blocks[cfg.by_start[section.target]].last
+        if after.mnemonic == "BSYNC" and after.offset == section.target:
+            assert len(found[sync_region[after.offset]].syncs) == 1
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda p: f"{p.stem}-{p.parent.name}")
 def test_nothing_is_read_before_it_is_written(path: Path) -> None:
     cfg = graph(path)
     entry = {r for r in liveness(cfg).live_in[0] if r.file in ("R", "UR")}

@@ -254,7 +254,8 @@ def test_strings_are_read_by_the_call(
     lanes that are apart; long ones; two streams; malloc and assert beside them."""
     program = _build("printing", flags.split(), arch, tmp_path)
     outcome = run_program(program, options=option.split(), environment={"SASSXLATE_CC": str(arch)})
-    said, want = Counter(outcome.output.splitlines()), _printing()
+    want = _printing()
+    said = Counter[str](outcome.output.splitlines())
     assert (said - want, want - said) == (Counter(), Counter()), outcome.errors
     assert outcome.errors.count("Assertion `threadIdx.x < limit` failed") == 2
 

@@ -163,9 +163,9 @@ class Transfers(Turns):
         live = ballot(self.s.live[group.at])[:, None]
         here = ballot(arriving)[:, None]
         complete = arriving & (masks & live & ~here == 0)
-        if kind == Wait.BSYNC:  # only if the others here wait with the same mask
-            first = np.take_along_axis(masks, np.argmax(arriving, axis=1)[:, None], 1)
-            complete &= ((masks == first) | ~arriving).all(axis=1, keepdims=True)
+        # Only if the others here wait with the same mask.
+        first = np.take_along_axis(masks, np.argmax(arriving, axis=1)[:, None], 1)
+        complete &= ((masks == first) | ~arriving).all(axis=1, keepdims=True)
         self._to(key, index + 1, group.only(group.act & ~arriving))
         if ins.has("EXCLUSIVE"):
             self._teams(index + 1, group.everywhere(complete), group.everywhere(masks))

@@ -253,8 +253,7 @@ class Splits:
         place."""
         here = {n: w.what for n, w in self.waits.items()
                 if w.kind == "warpsync" and self.place_of(n) == place} | wanted  # fmt: skip
-        at = mask_of(here)
-        met = mask_of(n for n, m in here.items() if not m & self.live & ~at)
+        met = self._agreed(here)
         coming = mask_of(wanted)
         if not coming & ~met:
             self._remove(met & ~coming)
@@ -264,6 +263,14 @@ class Splits:
             self.waits[lane] = Waits("warpsync", m)
         self._park(mask, coming, place)
         self.recheck()
+
+    def _agreed(self, there: dict[int, int]) -> int:
+        """Of lanes at one WARPSYNC, with their masks, those whose mask has met: all its lanes are
+        there with the same one."""
+        teams: dict[int, int] = {}
+        for lane, m in there.items():
+            teams[m] = teams.get(m, 0) | 1 << lane
+        return sum(team for m, team in teams.items() if not m & self.live & ~team)
 
     def gather(self, mask: int, wanted: dict[int, Waits], starts: int, place: int) -> None:
         """WARPSYNC.COLLECTIVE: the lanes of a mask run the section at ``starts`` together, each
@@ -350,15 +357,12 @@ class Splits:
             if there and not armed & self.live & ~(there | asleep):
                 self.barriers[number] = 0
                 self._past(there)
-        at: dict[int, int] = {}
+        at: dict[int, dict[int, int]] = {}
         for lane, w in self.waits.items():
             if w.kind == "warpsync":
-                place = self.place_of(lane)
-                at[place] = at.get(place, 0) | 1 << lane
-        for there in at.values():
-            self._past(mask_of(
-                n for n in lanes_of(there) if not self.waits[n].what & self.live & ~there
-            ))  # fmt: skip
+                at.setdefault(self.place_of(lane), {})[lane] = w.what
+        for them in at.values():
+            self._past(self._agreed(them))
         for team in self._teams():
             self._spill()
             start = self.places[self._first(lanes_of(team))] + 1

@@ -77,9 +77,8 @@ class Waiting:
     def met(self, warps: Index, kind: Wait, without: NDArray[np.uint32] | None = None) -> Mask:
         """(all warps, 32): the lanes, in some warps, whose masks are complete.
 
-        BSYNC and collective sections release all lanes with one mask together; WARPSYNC looks at
-        each lane's own mask, and at those that wait at the same instruction.  ``without``: by warp,
-        the lanes that may be missing.
+        All lanes with one mask are released together, those of WARPSYNC if they wait at the same
+        instruction.  ``without``: by warp, the lanes that may be missing.
         """
         out = np.zeros(self.kind.shape, np.bool_)
         waits = self.kind[warps] == kind
@@ -94,8 +93,7 @@ class Waiting:
         same = waits[:, :, None] & waits[:, None, :]
         other = (self.index if kind == Wait.WARPSYNC else self.number)[warps]
         same &= other[:, :, None] == other[:, None, :]
-        if kind != Wait.WARPSYNC:
-            same &= mask[:, :, None] == mask[:, None, :]
+        same &= mask[:, :, None] == mask[:, None, :]
         flat = np.ascontiguousarray(same).reshape(-1, LANES)
         together = ballot(flat).reshape(len(warps), LANES)
         out[warps] = waits & (mask & live & ~together == 0)

@@ -74,5 +74,6 @@ def formats(random: np.random.Generator, number: int) -> list[bytes]:
     ]  # fmt: skip
     while len(fixed) < number:
         size = int(random.integers(1, 16))
-        fixed.append(b"".join(_ALPHABET[n] for n in random.integers(0, len(_ALPHABET), size)))
+        places: list[int] = random.integers(0, len(_ALPHABET), size).tolist()
+        fixed.append(bytes().join(_ALPHABET[n] for n in places))
     return fixed[:number]

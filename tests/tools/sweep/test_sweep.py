@@ -351,6 +351,10 @@ def test_doubles_that_are_taken_apart(
         ("programs_s2_0012", 80, "O3"),
         ("warps_s2_0021 warps_s2_0139 warps_s2_0150", 80, "O3"),
         ("warps_s2_0139", 89, "O1"),
+        # lanes of an inner and an outer shuffle wait at one WARPSYNC, with other masks
+        ("warps_s2_0045", 75, "G"),
+        # regions that had only a class of collective sections in common were one
+        ("warps_s2_0148", 120, "O1"),
     ],
 )
 def test_kernels_of_another_seed(names: str, arch: int, flags: str, tmp_path: Path) -> None:
