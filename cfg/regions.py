@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from sassxlate.cfg.spin_loops import spins
 from sassxlate.disasm.sass.instruction import BReg, Instruction, Label, Reg
 
 BARRIERS = 16  # B0 to B15; higher numbers are thread state
+_BARRIER = re.compile(r"\bB\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,8 +246,8 @@ def _carried(cfg: Cfg, block: Block) -> list[int]:
 
 
 def _has_barriers(section: Collective) -> bool:
-    """Whether a section changes convergence barriers, which none of nvcc's does."""
-    return any(name in text for text in section.body for name in ("BSSY", "BSYNC", "BREAK", "BMOV"))
+    """Whether a section names a convergence barrier, which none of nvcc's does."""
+    return any(_BARRIER.search(text) for text in section.body)
 
 
 def _changes(ins: Instruction) -> bool:
