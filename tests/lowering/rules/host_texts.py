@@ -75,5 +75,5 @@ def formats(random: np.random.Generator, number: int) -> list[bytes]:
     while len(fixed) < number:
         size = int(random.integers(1, 16))
         places: list[int] = random.integers(0, len(_ALPHABET), size).tolist()
-        fixed.append(bytes().join(_ALPHABET[n] for n in places))
+        fixed.append(b"".join(_ALPHABET[n] for n in places))
     return fixed[:number]
