@@ -38,6 +38,8 @@ OTHERS = {
     "llm/inference/native_code.py": {"LANES"},  # the host's vectors
     "llm/language/older_forms/lender.py": {"_REGISTERS"},  # names that are free
     "lowering/emulate/image/abi.py": {"WAVE_SIZE"},  # bytes of a host structure
+    "lowering/emulate/stencils/frame.py": {"LANE_MASK", "VGPR"},  # offsets in a host structure
+    "lowering/emulate/wave/system.py": {"_DEALLOC_VGPRS"},  # a message of s_sendmsg
     "lowering/regalloc/allocate.py": {"SGPR_TEMPS"},  # what the allocator reserves
     "lowering/report/occupancy.py": {"WARP"},  # NVIDIA's warp
     "lowering/verify/rules/verify.py": {"_WAVES"},  # inputs that are tried at once
