@@ -37,6 +37,8 @@ UNIT = 16  # of lowering/optimize/cost.py: of a cycle
 class Writer:
     """Translates kernels with an engine, with a report on each.
 
+    ``tier``: llvm or best, where whole kernels are LLVM's (`lowering/tier`); otherwise empty.
+
     ``keeps``: the engines whose code programs get that run later, with ``place`` as their cache
     (None: the usual one).  The code is for ``target``.
     """
@@ -45,6 +47,21 @@ class Writer:
     keeps: tuple[str, ...] = KEEPS
     place: Path | None = None
     target: str = RDNA3[0]
+    tier: str = ""
+
+    @property
+    def name(self) -> str:
+        """What `--engine` calls it."""
+        return self.tier or ("rules" if self.engine is None else self.engine.name)
+
+    @property
+    def identity(self) -> str:
+        """All that its code depends on."""
+        if self.tier:
+            from sassxlate.lowering.tier.report import identity
+
+            return identity(self.tier)
+        return "rules" if self.engine is None else self.engine.identity
 
     def translate(
         self,
@@ -63,7 +80,14 @@ class Writer:
         if engine is None:
             target = target_named(self.target)
             done = translate_kernel(cubin, name, target=target, placed=placed, after=after)
-            return done, None
+            if not self.tier:
+                return done, None
+            from sassxlate.lowering.tier.report import chosen
+
+            made, report = chosen(done, target, self.tier)
+            if self.tier in self.keeps:
+                _keep(_cache(self.target, self.place), done, made, report, self.identity)
+            return made, report
         reports: list[EngineReport] = []
 
         def rewrite(selected: Selected) -> Selected:
@@ -102,8 +126,7 @@ class Writer:
         from sassxlate.lowering.target import target_named
         from sassxlate.runtime_shim.cache import hybrid
 
-        engine = self.engine
-        if engine is None:
+        if self.name == "rules":
             return False
         try:
             rules = translate_kernel(cubin, name, target=target_named(self.target))
@@ -113,17 +136,16 @@ class Writer:
         if cache is None:
             return False
         code, launch = rules.code_object, str(rules.launch)
-        return all(hybrid.find(cache, code, launch, who) for who in (engine.identity, ""))
+        return all(hybrid.find(cache, code, launch, who) for who in (self.identity, ""))
 
     @property
     def key(self) -> str:
         """Of the engine and all that its code depends on."""
         from sassxlate.runtime_shim.cache.store import key_of
 
-        engine = self.engine
-        if engine is None:
+        if self.name == "rules":
             return "rules"
-        return key_of(engine.identity.encode())[:16]
+        return key_of(self.identity.encode())[:16]
 
 
 def _selected(kernels: Iterable[tuple[Cubin, str]], target: str) -> Iterator[Selected]:
@@ -148,10 +170,11 @@ def writer(engine: str | None, model: str | None, samples: int, target: str = RD
     if name is None:
         name = "hybrid" if model is not None else choose.usual(model)
     # The rules remember nothing: no cache is opened for them.
-    memo = None if name == "rules" else _memo(target)
+    memo = None if name in ("rules", *choose.TIER) else _memo(target)
     made = choose.engine(name, model, samples, memo=memo)
     own = (made.name,) if made is not None and choose.is_file(name) else ()
-    return Writer(made, (*KEEPS, *own), target=target)
+    tier = name if name in choose.TIER else ""
+    return Writer(made, (*KEEPS, *own), target=target, tier=tier)
 
 
 def _memo(target: str) -> Memo:

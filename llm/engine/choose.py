@@ -11,7 +11,8 @@ if TYPE_CHECKING:  # these need the solver, an extra; the rules do not
     from sassxlate.lowering.engine.engine import Engine
     from sassxlate.lowering.engine.memo import Memo
 
-NAMES: Final = ("rules", "search", "model", "hybrid")
+TIER: Final = ("llvm", "best")  # whole kernels by LLVM, see lowering/tier
+NAMES: Final = ("rules", "search", "model", "hybrid", *TIER)
 ENGINE: Final = "SASSXLATE_ENGINE"  # of `translate` where no option says
 
 
@@ -48,7 +49,7 @@ def engine(
     device: str = "auto",
     memo: Memo | None = None,
 ) -> Engine | None:
-    """The engine that options name; None for the rules.
+    """The engine that options name; None for the rules, and for the tier of whole kernels.
 
     Raises ModelError: SX1008 for options that do not go together, SX1002 without the solver, and
     what :func:`.models.language_model` and :func:`sassxlate.lowering.engine.from_file.load` raise.
@@ -58,7 +59,7 @@ def engine(
             raise ModelError("SX1008", f"--engine {name} asks no model", Where(model))
         if samples != 1:
             raise ModelError("SX1008", f"--samples {samples}: {name} gives one answer, no model")
-    if name == "rules":
+    if name == "rules" or name in TIER:
         return None
     from sassxlate.llm.engine import models
 
@@ -83,4 +84,4 @@ def engine(
     return model_engine(models.language_model(model, device), name, samples, memo)
 
 
-__all__ = ["ENGINE", "NAMES", "engine", "is_engine", "is_file", "usual"]
+__all__ = ["ENGINE", "NAMES", "TIER", "engine", "is_engine", "is_file", "usual"]

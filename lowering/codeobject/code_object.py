@@ -46,9 +46,12 @@ class KernelImage:
     kernarg_size: int
     max_flat_workgroup_size: int = 1024
     source: str = ""  # the SASS that its code came from, see source_map
+    entry_state: Descriptor | None = None  # another than the one described above
 
     def descriptor(self, target: Target) -> Descriptor:
         """Its kernel descriptor, without the entry's place."""
+        if self.entry_state is not None:
+            return self.entry_state
         return Descriptor(
             group_segment_size=self.group_segment,
             private_segment_size=self.private_segment,

@@ -14,7 +14,7 @@ from sassxlate.errors import ModelError, Where
 from sassxlate.lowering.engine.gate import Reason
 
 # Why the proposer was not asked, or what the gate said last: see gate.Judgement.
-Outcome: TypeAlias = Reason | Literal["macro", "guarded", "unsaid", "long"]
+Outcome: TypeAlias = Reason | Literal["macro", "guarded", "unsaid", "long", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,9 @@ class BlockReport:
     or the proposer's name.  ``outcome`` is ``accepted``, or the reason for the rules' code.  The
     proposer was not asked for a ``macro`` (loops, other lanes, fences, which the language cannot
     express), if a guard crosses the region's edge (``guarded``), if a register has no name
-    (``unsaid``), or if the region is too ``long`` for it.  Otherwise the outcome is the gate's
-    judgement of the best candidate, with ``detail``.  Costs are those of lowering/optimize/cost.py;
+    (``unsaid``), or if the region is too ``long`` for it.  ``refused``: the optimising
+    tier, whose region is the whole kernel, does not take it.  Otherwise the outcome is the gate's
+    judgement of the best candidate, with ``detail``.  Costs: lowering/optimize/cost.py;
     ``model_cost`` is the best candidate's, a model's or another proposer's.  ``verdict`` is the
     verifier's: ``Proved``, ``Refuted``, ``Unknown``, or empty if it was not asked; ``modulo`` the
     assumptions of a proof.  ``answers`` is the number of candidates.  ``kept``: they were

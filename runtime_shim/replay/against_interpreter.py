@@ -20,6 +20,7 @@ import click
 
 from sassxlate.disasm.amdgpu_machines import RDNA3
 from sassxlate.errors import InterpretError, SassxlateError, UsageError
+from sassxlate.llm.engine.choose import TIER
 from sassxlate.runtime_shim.ptx.machine_code import machine_code
 
 if TYPE_CHECKING:
@@ -42,8 +43,9 @@ def run_options(command: Callable[..., None]) -> Callable[..., None]:
             command(context, *args, **options)
             return
         how = How(
-            own["limit"], own["most"], options["as_json"], options["verbose"], options["target"]
-        )
+            own["limit"], own["most"], options["as_json"], options["verbose"], options["target"],
+            options["engine"] if options["engine"] in TIER else "",
+        )  # fmt: skip
         if own["grid"] or own["arguments"]:
             from sassxlate.lowering.trace.arguments import shape_of
 
@@ -110,6 +112,7 @@ class How:
     as_json: bool = False
     verbose: bool = False
     target: str = RDNA3[0]
+    tier: str = ""  # llvm or best: whose code runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,13 +164,17 @@ def verify_run(
     Returns the exit status: 1 if memory differs, 3 if nothing was decided.
     """
     from sassxlate.disasm.inputs import kernel_matches
+    from sassxlate.lowering.tier.report import identity
     from sassxlate.lowering.trace import recording as record
     from sassxlate.runtime_shim import paths
+    from sassxlate.runtime_shim.cache.store import key_of
 
     total: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix="sassxlate-verify-") as folder:
         cache = paths.cache_dir() if paths.usable(paths.cache_dir()) else Path(folder) / "cache"
-        status = _record(program, args, Path(folder), cache, how.target)
+        status = _record(program, args, Path(folder), cache, how.target, tier=how.tier)
+        if how.tier:  # `run` keeps its code apart
+            cache /= f"engine-{key_of(identity(how.tier).encode())[:16]}"
         used: dict[str, _Used | None] = {}
         seen: set[str] = set()
         compared: Counter[str] = Counter()
@@ -232,10 +239,12 @@ def _record(
     cache: Path,
     target: str,
     more: Mapping[str, str] | None = None,
+    tier: str = "",
 ) -> int:
     """Runs the program under ``sassxlate run``; its output goes to standard error."""
     command = [sys.executable, "-P", "-m", "sassxlate", "run", "--keep-status"]
-    command += ["--device", "emulator", "--target", target, "--", program, *args]
+    command += ["--device", "emulator", "--target", target]
+    command += [*(["--engine", tier] if tier else []), "--", program, *args]
     # One thread, so that the order of blocks is the interpreter's.
     settings = {"SASSXLATE_RECORD": str(folder), "SASSXLATE_THREADS": "1"}
     settings |= {"SASSXLATE_CACHE_DIR": str(cache), **(more or {})}

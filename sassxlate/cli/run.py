@@ -143,7 +143,7 @@ def command(
         engines = writer(engine, model, samples, target)
         if engine is not None and engine != "hybrid":
             cache = paths.private_dir(cache / f"engine-{engines.key}")
-            engines.keeps = () if engines.engine is None else (engines.engine.name,)
+            engines.keeps = (engines.name,)
         engines.place = cache
         _written_before(path, engines)
     else:

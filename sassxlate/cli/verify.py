@@ -22,6 +22,7 @@ from sassxlate.disasm.inputs import (
     read_text,
 )
 from sassxlate.errors import ModelError, SassxlateError, UsageError
+from sassxlate.llm.engine.choose import TIER
 from sassxlate.lowering.report.judged import Judged, ProofSettings
 from sassxlate.lowering.report.proofs import Answer, judge_all
 from sassxlate.lowering.target import Target, target_named
@@ -146,8 +147,9 @@ def command(
     With --text, FILE is one block in TOML: arch = 90, sass and rdna3 (text, one instruction per
     line), registers (R4 = "v4", P0 = "s20", UR4 = "s24"), and optionally constants and live_out.
 
-    With --run, FILE is a program: it runs on the emulated device, each of its launches runs again
-    in the reference interpreter of SASS, and memory afterwards must be the same.
+    With --run, FILE is a program: it runs on the emulated device (with --engine llvm or
+    best: with their code), each of its launches runs again in the reference interpreter of SASS,
+    and memory afterwards must be the same.
 
     With --rules there is no file: each lowering rule is verified for the forms of its
     instructions.  FILE and ARGS are then mnemonics, rules or patterns of them.
@@ -179,7 +181,8 @@ def _check_engine(options: Mapping[str, Any]) -> None:
     """ModelError SX1008 if an engine is named where nothing is translated with it."""
     if options["engine"] is None and options["model"] is None and options["samples"] == 1:
         return
-    for name in ("rules", "run", "text"):
+    tier = options["engine"] in TIER and options["model"] is None and options["samples"] == 1
+    for name in ("rules", *([] if tier else ["run"]), "text"):
         if options[name]:
             message = f"--{name} takes no --engine, --model and --samples"
             raise ModelError("SX1008", message)
@@ -196,6 +199,9 @@ def _written(
     """The kernels as an engine translates them for a target, or why not; None if it is the
     rules."""
     engines = writer(engine or ("rules" if model is None else None), model, samples, target)
+    if engines.tier:
+        message = f"--engine {engine} writes whole kernels, not blocks: use --run"
+        raise ModelError("SX1008", message)
     if engines.engine is None:
         return None
     engines.keeps = ()  # programs get code from `translate` and `run`

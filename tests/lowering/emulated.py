@@ -80,10 +80,14 @@ def launch(
     *,
     strict: bool = False,
     target: Target = DEFAULT,
+    change: Callable[[Translated, Target], Translated] | None = None,
     **options: int,
 ) -> tuple[Words, Translated]:
-    """Translates a contract's kernel and launches it: returns the contents of ``out``."""
+    """Translates a contract's kernel and launches it: returns the contents of ``out``.  ``change``
+    is what is done to the translation before."""
     done = translate_kernel(cubin, contract.name, target=target)
+    if change is not None:
+        done = change(done, target)
     device = EmulatedDevice(1 << 22)
     a, b = contract.inputs(seed)
     out = np.full(contract.out_words, contract.start, np.uint32)
@@ -117,17 +121,26 @@ def run(
     strict: bool = False,
     fuel: int = 10000,
     target: Target = DEFAULT,
+    change: Callable[[Translated, Target], Translated] | None = None,
 ) -> tuple[Words, Words, Translated]:
     """The output of a launch over a contract's inputs, the expected output, and the translation."""
     contract = CONTRACTS[name]
-    actual, done = launch(cubin, contract, seed, strict=strict, fuel=fuel, target=target)
+    actual, done = launch(
+        cubin, contract, seed, strict=strict, fuel=fuel, target=target, change=change
+    )
     return actual, contract.expected(*contract.inputs(seed)), done
 
 
 def check(
-    cubin: Cubin, name: str, seed: int = 0, *, target: Target = DEFAULT, **options: bool
+    cubin: Cubin,
+    name: str,
+    seed: int = 0,
+    *,
+    target: Target = DEFAULT,
+    change: Callable[[Translated, Target], Translated] | None = None,
+    **options: bool,
 ) -> Translated:
     """Runs a kernel and compares it with its contract."""
-    actual, expected, done = run(cubin, name, seed, target=target, **options)
+    actual, expected, done = run(cubin, name, seed, target=target, change=change, **options)
     assert CONTRACTS[name].differences(actual, expected) == []
     return done

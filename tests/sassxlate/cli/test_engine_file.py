@@ -156,7 +156,8 @@ def test_the_rules_are_not_compared_with_themselves() -> None:
 def test_a_name_that_is_no_engine() -> None:
     done = call(translate, KERNEL, "--engine", "neural")
     assert done.exit_code == 2
-    assert "'neural' is not one of rules, search, model, hybrid, nor FILE.py:NAME." in done.stderr
+    known = "rules, search, model, hybrid, llvm, best"
+    assert f"'neural' is not one of {known}, nor FILE.py:NAME." in done.stderr
 
 
 def test_doctor_names_the_engine_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

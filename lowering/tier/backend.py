@@ -1,0 +1,91 @@
+"""LLVM's AMDGPU backend, which llvmlite carries: a module's text to one kernel's machine code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from sassxlate.disasm.containers.elf import SHT_RELA, Elf
+from sassxlate.disasm.containers.line_table import parse_lines
+from sassxlate.disasm.rdna3.tables import kernel_descriptor
+from sassxlate.lowering.codeobject.descriptor import Descriptor, unpack
+from sassxlate.lowering.codeobject.msgpack import unpack as unpack_metadata
+from sassxlate.lowering.target import Target
+from sassxlate.lowering.tier.module import FEATURES, NAME, TRIPLE
+from sassxlate.lowering.tier.refusal import BACKEND, refused
+
+# Arrays on the stack never move to shared memory, whose layout is the kernel's own.
+_OPTIONS = ("-disable-promote-alloca-to-lds",)
+_LEVEL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class MachineCode:
+    """``lines``: for each offset in the code where it changes, the line of its debug location."""
+
+    code: bytes
+    descriptor: Descriptor
+    metadata: Mapping[str, Any]
+    lines: tuple[tuple[int, int], ...]
+
+
+@cache
+def _machine(cpu: str) -> llvm.TargetMachine:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    for option in _OPTIONS:
+        llvm.set_option("", option)
+    try:
+        target = llvm.Target.from_triple(TRIPLE)
+    except RuntimeError as error:
+        raise refused(BACKEND, f"this LLVM has no AMDGPU backend: {error}") from error
+    return target.create_target_machine(cpu=cpu, features=FEATURES, opt=_LEVEL)
+
+
+def object_file(text: str, target: Target) -> bytes:
+    """A relocatable file of the optimised module.  Raises Refused if LLVM does."""
+    machine = _machine(target.name)
+    try:
+        module = llvm.parse_assembly(text)
+        module.data_layout = str(machine.target_data)
+        module.verify()
+        options = llvm.create_pipeline_tuning_options(speed_level=_LEVEL)
+        builder = llvm.create_pass_builder(machine, options)
+        builder.getModulePassManager().run(module, builder)
+        return bytes(machine.emit_object(module))
+    except RuntimeError as error:
+        raise refused(BACKEND, " ".join(str(error).split())[:300]) from error
+
+
+def compiled(text: str, target: Target) -> MachineCode:
+    """The machine code of the module's kernel."""
+    elf = Elf(object_file(text, target))
+    sections = {s.name: s for s in elf.sections}
+    if any(s.type == SHT_RELA and s.name == ".rela.text" for s in elf.sections):
+        raise refused(BACKEND, "the code has relocations")
+    descriptor = unpack(bytes(sections[".rodata"].data[: kernel_descriptor.SIZE]), target)
+    if descriptor.dynamic_stack:
+        raise refused(BACKEND, "a stack whose size is not known")
+    rows = [row for table in parse_lines(elf) for row in table.rows if row.section == ".text"]
+    lines = tuple((row.address, row.line) for row in rows if not row.end)
+    symbols = [s for t in elf.sections if t.name == ".symtab" for s in elf.symbols(t)]
+    found = next(s for s in symbols if s.name == NAME)
+    code = bytes(sections[".text"].data[found.value : found.value + found.size])
+    note = _metadata(bytes(sections[".note"].data))
+    return MachineCode(code, replace(descriptor, entry=0), note, lines)
+
+
+def _metadata(note: bytes) -> dict[str, Any]:
+    """The kernel's row of the metadata: one note whose owner is AMDGPU."""
+    owner, size = int.from_bytes(note[:4], "little"), int.from_bytes(note[4:8], "little")
+    start = 12 + -(-owner // 4) * 4
+    whole: Any = unpack_metadata(note[start : start + size])
+    row: dict[str, Any] = whole["amdhsa.kernels"][0]
+    return row
+
+
+__all__ = ["MachineCode", "compiled", "object_file"]

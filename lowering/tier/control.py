@@ -1,0 +1,333 @@
+"""Blocks and branches of a kernel as those of one LLVM function; called functions are copied to
+their calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from sassxlate.cfg import Cfg
+from sassxlate.cfg.build import conditions, is_state_test
+from sassxlate.cfg.graph import SIZE, Block
+from sassxlate.disasm.sass.instruction import Const, Imm, Instruction, Label, RegRef
+from sassxlate.disasm.sass.semantics import evaluate, semantics_table
+from sassxlate.disasm.sass.semantics.memory.memory import SPACES
+from sassxlate.disasm.sass.semantics.rows import NoSemantics
+from sassxlate.disasm.sass.traits import traits
+from sassxlate.lowering.llvm.ir_text import Val, const
+from sassxlate.lowering.nans.reads import WIDE, Nan, made
+from sassxlate.lowering.tier import atomics, memory, others
+from sassxlate.lowering.tier.lane import LINE, Guard, Lane
+from sassxlate.lowering.tier.refusal import FLOW, FORM, refused
+from sassxlate.lowering.tier.together import Together
+
+_DEPTH, _BLOCKS = 8, 4000  # most nested calls, and blocks with copies
+_ATOMICS = ("ATOM", "ATOMG", "ATOMS", "RED", "REDG")
+_LDC = ("LDC", "ULDC", "LDCU")
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A copy of a function: the prefix of its labels, and where each of its returns may go."""
+
+    entry: int
+    prefix: str
+    back: int | None  # offset of the return site, None in the kernel
+    label: str  # of that site
+    stack: tuple[int, ...]  # functions that are being copied
+
+
+class Blocks:
+    """Writes all blocks into the lane's function."""
+
+    def __init__(self, lane: Lane, cfg: Cfg, facts: Together) -> None:
+        self.lane, self.cfg, self.facts = lane, cfg, facts
+        self.nans = lane.found.nans
+        self.unread = lane.found.unread
+        self.copies = 0
+        self.blocks = 0
+        self.traps = False
+        self.lines: list[int] = []  # for each line of the function, its place in SASS
+
+    def write(self) -> None:
+        first = _Frame(self.cfg.functions[0], "", None, "", (self.cfg.functions[0],))
+        work = [first]
+        while work:
+            work += self._function(work.pop())
+        self.lane.fn.label("done")
+        self.lane.fn.do("ret void")
+        if self.traps:
+            self.lane.module.declare("void @llvm.trap()")
+            self.lane.fn.label("lost")
+            self.lane.fn.do("call void @llvm.trap()")
+            self.lane.fn.do("unreachable")
+        self._mark(0)
+
+    def _mark(self, offset: int) -> None:
+        """The lines since the last call are of the instruction at an offset."""
+        more = len(self.lane.fn.lines) - len(self.lines)
+        self.lines += [offset // LINE + 1] * more
+
+    def _function(self, frame: _Frame) -> list[_Frame]:
+        blocks = [b for b in self.cfg.blocks if b.function == frame.entry]
+        self.blocks += len(blocks)
+        if self.blocks > _BLOCKS or len(frame.stack) > _DEPTH:
+            raise refused(FLOW, "too many copies of functions")
+        out: list[_Frame] = []
+        for block in blocks:
+            self.lane.fn.label(self._label(frame, block.start))
+            ends = traits(block.last).ends_block
+            self._body(block.instructions[:-1] if ends else block.instructions)
+            if ends:
+                self._before(block.last)
+                out += self._end(frame, block)
+            else:
+                self.lane.branch(self._label(frame, block.end))
+            self._mark(block.last.offset)
+        return out
+
+    def _label(self, frame: _Frame, start: int) -> str:
+        inside = self.cfg.by_start.get(start)
+        if inside is None or self.cfg.blocks[inside].function != frame.entry:
+            raise refused(FLOW, "functions that share code")
+        return f"{frame.prefix}b{start:x}"
+
+    # --- straight-line code ----------------------------------------------------------------------
+
+    def _body(self, instructions: Sequence[Instruction]) -> None:
+        """Runs of instructions under one guard are in a block of their own if one of them accesses
+        memory; in others the guard chooses between values."""
+        at = 0
+        while at < len(instructions):
+            end = self._run(instructions, at)
+            some = instructions[at:end]
+            guard = some[0].guard
+            if len(some) > 1 and sum(traits(i).memory is not None for i in some) > 1:
+                self.lane.under(self.lane.holds(guard), partial(self._each, some))
+            else:
+                for ins in some:
+                    self._before(ins)
+                    self._step(ins, self.lane.holds(ins.guard))
+                    self._mark(ins.offset)
+            at = end
+
+    def _each(self, some: Sequence[Instruction]) -> None:
+        for ins in some:
+            self._before(ins)
+            self._step(ins, None)
+            self._mark(ins.offset)
+
+    @staticmethod
+    def _run(instructions: Sequence[Instruction], at: int) -> int:
+        """The end of the run of instructions with this guard; only its last may change it."""
+        guard, end = instructions[at].guard, at + 1
+        if guard.index == 7:
+            return end
+        ref = RegRef(guard.file, guard.index)
+        while (
+            end < len(instructions)
+            and instructions[end].guard == guard
+            and ref not in instructions[end - 1].writes
+            and not traits(instructions[end]).lanes
+        ):
+            end += 1
+        return end
+
+    def _before(self, ins: Instruction) -> None:
+        """Repairs the NaN of registers whose bits the instruction reads."""
+        lane = self.lane
+        for ref, kind in self.nans.before.get(ins.offset, ()):
+            guard = lane.holds(ins.guard)
+            if ref.file not in ("R", "UR"):
+                raise refused(FORM, "the NaN of a predicate", ins)
+            old = lane.reg(ref.file, ref.index)
+            lane.write(ref, self._repaired(old, kind), guard)
+
+    def _repaired(self, old: Val, kind: Nan) -> Val:
+        d = self.lane.d
+        if kind is Nan.SINGLE:
+            return d.select(d.fcmp("uno", old, old), const(0x7FFFFFFF, 32), old)
+        if kind is not Nan.HALVES:
+            raise refused(FORM, f"a NaN of kind {kind}", self.lane.ins)
+        parts = [d.extract(old, 16 * i, 16) for i in (0, 1)]
+        low, high = (d.select(d.fcmp("uno", p, p), const(0x7FFF, 16), p) for p in parts)
+        return d.concat(high, low)
+
+    def _step(self, ins: Instruction, guard: Guard) -> None:
+        lane, t, name = self.lane, traits(ins), ins.mnemonic
+        lane.ins, lane.ticks = ins, None
+        if ins.guard.is_false or ins.offset in self.unread:
+            return
+        if name in ("MEMBAR", "CCTL"):
+            lane.under(guard, lambda: memory.fence(lane, ins))
+        elif t.barrier == "result" or name == "FENCE":
+            raise refused(FORM, name, ins)
+        elif t.order or t.barrier:
+            return
+        elif name in SPACES:
+            memory.access(lane, ins, guard, volatile=self.facts.ordered_shared)
+        elif name == "LDGSTS":
+            memory.copy(lane, ins, guard, volatile=self.facts.ordered_shared)
+        elif name in _LDC and getattr(ins.get("src"), "index", None) is not None:
+            self._constant(ins, guard)
+        elif name in _ATOMICS:
+            atomics.atomic(lane, ins, guard)
+        elif t.lanes:
+            others.step(lane, ins, guard)
+        elif name in semantics_table():
+            self._compute(ins, guard)
+        else:
+            raise refused(FORM, name, ins)
+
+    def _constant(self, ins: Instruction, guard: Guard) -> None:
+        source = ins.get("src")
+        assert isinstance(source, Const)
+        grid = source.bank == 0 and ins.arch >= 100 and source.offset in self.lane.grid
+        if source.index is None or source.index.is_zero or grid:
+            self._compute(ins, guard)
+        else:
+            memory.indexed_constant(self.lane, ins, guard)
+
+    def _compute(self, ins: Instruction, guard: Guard) -> None:
+        """An instruction by its semantics."""
+        d = self.lane.d
+        kind = made(ins)
+        exact = ins.offset in self.nans.exact
+        if kind & WIDE:
+            d.any_nan, d.payloads = not exact, exact
+        else:
+            d.any_nan, d.payloads = bool(kind) and ins.offset not in self.nans.after, True
+        try:
+            written = evaluate(d, semantics_table()[ins.mnemonic], ins, self.lane)
+        except NoSemantics as none:
+            raise refused(FORM, str(none), ins) from none
+        finally:
+            d.any_nan, d.payloads = False, True
+        for ref, value in written.items():
+            self.lane.write(ref, value, guard)
+
+    # --- transfers of control --------------------------------------------------------------------
+
+    def _end(self, frame: _Frame, block: Block) -> list[_Frame]:
+        lane, last = self.lane, block.last
+        lane.ins = last
+        t, edges = traits(last), self.cfg.successors[block.index]
+        starts = {kind: [self.cfg.blocks[e.dst].start for e in edges if e.kind == kind]
+                  for kind in ("taken", "fall", "sync", "call", "back")}  # fmt: skip
+        go = [self._label(frame, s) for s in (*starts["sync"], *starts["fall"])]
+        if t.transfer == "wait":
+            self._meet(last)
+            self._to(go, last)
+        elif t.transfer == "exit":
+            if last.mnemonic != "EXIT":
+                raise refused(FLOW, last.mnemonic, last)
+            self._choose(last, "done", go)
+        elif t.transfer == "jump" and is_state_test(last):
+            if not self.facts.in_step[block.index]:
+                raise refused(FLOW, "a test of the warp where lanes run apart", last)
+            raise refused(FLOW, "a test of the warp", last)
+        elif t.transfer == "jump":
+            if last.mnemonic != "BRA" or last.has("ANY"):
+                raise refused(FLOW, last.text, last)
+            self._choose(last, self._label(frame, starts["taken"][0]), go)
+        elif t.transfer == "return":
+            self._return(frame, last, go)
+        elif t.transfer == "indirect":
+            self._indirect(frame, last, starts["taken"], go)
+        elif t.transfer == "call":
+            return self._call(frame, last, starts, go)
+        else:
+            raise refused(FLOW, last.mnemonic, last)
+        return []
+
+    def _to(self, labels: Sequence[str], ins: Instruction) -> None:
+        if len(set(labels)) != 1:
+            raise refused(FLOW, "control may go to several places", ins)
+        self.lane.branch(labels[0])
+
+    def _choose(self, ins: Instruction, taken: str, otherwise: Sequence[str]) -> None:
+        condition = self.lane.holds(*conditions(ins))
+        if condition is None or not otherwise:
+            self.lane.branch(taken)
+        else:
+            self.lane.fn.do(f"br i1 {condition.ref}, label %{taken}, label %{otherwise[0]}")
+
+    def _meet(self, ins: Instruction) -> None:
+        if ins.mnemonic == "WARPSYNC":
+            memory.ordered(self.lane)
+        elif ins.mnemonic == "BAR":
+            fn = self.lane.fn
+            self.lane.module.declare("void @llvm.amdgcn.s.barrier()")
+            fn.do('fence syncscope("workgroup") release')
+            fn.do("call void @llvm.amdgcn.s.barrier()")
+            fn.do('fence syncscope("workgroup") acquire')
+
+    def _token(self, ins: Instruction) -> tuple[Val, int]:
+        """The register of an indirect transfer, and what is added to it for an offset in the
+        code."""
+        disp, label = ins.get("disp"), ins.get("target")
+        token = self.lane.word("Ra")
+        if isinstance(label, Label):
+            return token, label.target
+        add = disp.value if isinstance(disp, Imm) else 0
+        if not (ins.has("ABS") or ins.mnemonic.startswith("JMX")):
+            add += ins.offset + SIZE
+        return token, add & 0xFFFFFFFF
+
+    def _switch(self, ins: Instruction, places: dict[int, str], otherwise: Sequence[str]) -> None:
+        """To the place that the register names; elsewhere the lane traps."""
+        self.traps = True
+        condition = self.lane.holds(*conditions(ins))
+        if condition is not None:
+            if not otherwise:
+                raise refused(FLOW, "a condition without a way on", ins)
+            jump = self.lane.fn.fresh("jump")
+            self.lane.fn.do(f"br i1 {condition.ref}, label %{jump}, label %{otherwise[0]}")
+            self.lane.fn.label(jump, keep=True)
+        token, add = self._token(ins)
+        cases = " ".join(
+            f"i32 {const(start - add, 32).ref}, label %{label}" for start, label in places.items()
+        )
+        self.lane.fn.do(f"switch i32 {token.ref}, label %lost [ {cases} ]")
+
+    def _return(self, frame: _Frame, ins: Instruction, go: Sequence[str]) -> None:
+        if frame.back is None:
+            raise refused(FLOW, "RET in the kernel", ins)
+        self._switch(ins, {frame.back: frame.label}, go)
+
+    def _indirect(
+        self, frame: _Frame, ins: Instruction, targets: Sequence[int], go: Sequence[str]
+    ) -> None:
+        if not targets:
+            raise refused(FLOW, "an indirect branch without known targets", ins)
+        self._switch(ins, {t: self._label(frame, t) for t in targets}, go)
+
+    def _call(
+        self, frame: _Frame, ins: Instruction, starts: dict[str, list[int]], go: Sequence[str]
+    ) -> list[_Frame]:
+        if starts["taken"]:  # a far jump
+            self._choose(ins, self._label(frame, starts["taken"][0]), go)
+            return []
+        back = [*starts["back"], *starts["fall"]]
+        if not starts["call"] or not back:
+            raise refused(FLOW, "a call without a known function", ins)
+        out: list[_Frame] = []
+        places: dict[int, str] = {}
+        for start in starts["call"]:
+            callee = self.cfg.blocks[self.cfg.by_start[start]].function
+            if callee != start or callee in frame.stack:
+                raise refused(FLOW, "recursion, or a call into a function", ins)
+            self.copies += 1
+            prefix = f"f{self.copies}."
+            out.append(_Frame(callee, prefix, back[0], self._label(frame, back[0]),
+                              (*frame.stack, callee)))  # fmt: skip
+            places[start] = f"{prefix}b{start:x}"
+        if ins.get("target") is not None and len(places) == 1:
+            self._choose(ins, next(iter(places.values())), go)
+        else:
+            self._switch(ins, places, go)
+        return out
+
+
+__all__ = ["Blocks"]

@@ -1,0 +1,75 @@
+"""The text of a kernel's LLVM module."""
+
+from __future__ import annotations
+
+from sassxlate.lowering.target import Target
+from sassxlate.lowering.tier.control import Blocks
+from sassxlate.lowering.tier.lane import Lane
+
+NAME = "kernel"
+TRIPLE = "amdgcn-amd-amdhsa"
+_UNUSED = (
+    "dispatch-ptr", "queue-ptr", "implicitarg-ptr", "dispatch-id", "hostcall-ptr", "heap-ptr",
+    "multigrid-sync-arg", "default-queue", "completion-action", "lds-kernel-id",
+)  # fmt: skip
+FEATURES = "+wavefrontsize32,+cumode,-real-true16"
+
+
+def attributes(lane: Lane, target: Target) -> str:
+    """The function's attributes: no fast-math of any kind, denormals kept, IEEE mode off."""
+    most = lane.launch.max_threads
+    pairs = {
+        "amdgpu-flat-work-group-size": f"1,{most}",
+        "amdgpu-lds-size": str(lane.kernel.shared_size),
+        "amdgpu-ieee": "false",
+        "denormal-fp-math": "ieee,ieee",
+        "denormal-fp-math-f32": "ieee,ieee",
+        "no-trapping-math": "true",
+        "target-cpu": target.name,
+        "target-features": FEATURES,
+        "uniform-work-group-size": "true",
+        **{f"amdgpu-no-{name}": "" for name in _UNUSED},
+    }
+    said = [f'"{k}"="{v}"' if v else f'"{k}"' for k, v in pairs.items()]
+    return f"nounwind null_pointer_is_valid {' '.join(said)}"
+
+
+def text(lane: Lane, blocks: Blocks, target: Target) -> str:
+    """The module, with a debug location for each instruction whose line is that of SASS."""
+    fn = lane.fn
+    lane.module.declare("ptr addrspace(4) @llvm.amdgcn.kernarg.segment.ptr()")
+    entry = ["  %karg = call ptr addrspace(4) @llvm.amdgcn.kernarg.segment.ptr()"]
+    if lane.uses_stack:
+        size = max(lane.stack, 16)
+        entry.append(f"  %stack = alloca [{size} x i8], align 16, addrspace(5)")
+    entry += fn.entry
+    entry.append(f"  br label %b{lane.found.cfg.blocks[0].start:x}")
+    numbers = sorted(set(blocks.lines))
+    place = {line: f", !dbg !{n}" for n, line in enumerate(numbers, 100)}
+    body = [
+        line if line.endswith(":") else line + place[number]
+        for line, number in zip(fn.lines, blocks.lines, strict=True)
+    ]
+    lines = "\n".join(["entry:", *entry, *body])
+    declared = "".join(f"declare {d}\n" for d in lane.module.declarations)
+    argument = f"ptr addrspace(4) byref([{lane.launch.kernarg_size} x i8]) align 16 %args"
+    locations = "".join(
+        f"!{n} = !DILocation(line: {line}, scope: !4)\n" for n, line in enumerate(numbers, 100)
+    )
+    return (
+        f'target triple = "{TRIPLE}"\n{declared}'
+        f"define amdgpu_kernel void @{NAME}({argument}) #0 !dbg !4 {{\n{lines}\n}}\n"
+        f"attributes #0 = {{ {attributes(lane, target)} }}\n"
+        "!llvm.module.flags = !{!1, !2, !9}\n!llvm.dbg.cu = !{!3}\n!0 = !{}\n"
+        '!1 = !{i32 1, !"amdhsa_code_object_version", i32 500}\n'
+        '!2 = !{i32 2, !"Debug Info Version", i32 3}\n'
+        "!3 = distinct !DICompileUnit(language: DW_LANG_C, file: !5, "
+        "emissionKind: LineTablesOnly)\n"
+        f'!4 = distinct !DISubprogram(name: "{NAME}", scope: !5, file: !5, line: 1, type: !6, '
+        "spFlags: DISPFlagDefinition, unit: !3)\n"
+        '!5 = !DIFile(filename: "sass", directory: "")\n!6 = !DISubroutineType(types: !7)\n'
+        '!7 = !{null}\n!9 = !{i32 2, !"Dwarf Version", i32 4}\n' + locations
+    )
+
+
+__all__ = ["FEATURES", "NAME", "TRIPLE", "text"]

@@ -1,0 +1,275 @@
+"""Which lanes run a block together: in SASS, by its barriers, and in LLVM's structured code.
+
+LLVM runs a block once in each turn of the innermost loop around it, with all lanes that come to it
+in this turn.  A block is in *step* if that is also so in SASS: all live lanes are in it whenever
+one is (`cfg/uniformity.py`), and the same holds of the head of each loop around it, so that all
+lanes are in the same turn.  Then both have all live lanes there.
+
+Loops in which a lane may wait for a store of another lane of its warp need lanes that run apart;
+they are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sassxlate.cfg import Cfg, Uniformity
+from sassxlate.cfg.build import conditions, is_conditional
+from sassxlate.cfg.graph import Block
+from sassxlate.cfg.spin_loops import spins
+from sassxlate.disasm.sass.instruction import Instruction, RegRef
+from sassxlate.disasm.sass.traits import traits
+from sassxlate.lowering.convergence.plan import is_plain_barrier
+from sassxlate.lowering.tier.refusal import FLOW, FORM, TOGETHER, WAITING, refused
+
+_INSIDE = ("taken", "fall", "sync", "back")  # edges within a function
+_UNIFORM = ("UR", "UP")
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """By block index, whether it is in step; whether lanes may exchange data through shared memory
+    between two accesses without a barrier."""
+
+    in_step: tuple[bool, ...]
+    ordered_shared: bool
+
+
+def components(nodes: Iterable[int], after: Sequence[Sequence[int]]) -> list[frozenset[int]]:
+    """The strongly connected components with a cycle (Tarjan, without recursion)."""
+    inside = set(nodes)
+    index: dict[int, int] = {}
+    low: dict[int, int] = {}
+    stack: list[int] = []
+    on: set[int] = set()
+    out: list[frozenset[int]] = []
+    for root in sorted(inside):
+        if root in index:
+            continue
+        work = [(root, iter(after[root]))]
+        index[root] = low[root] = len(index)
+        stack.append(root)
+        on.add(root)
+        while work:
+            node, more = work[-1]
+            step = next((n for n in more if n in inside and (n not in index or n in on)), None)
+            if step is None:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    part: set[int] = set()
+                    while node not in part:
+                        part.add(stack.pop())
+                    on -= part
+                    if len(part) > 1 or node in after[node]:
+                        out.append(frozenset(part))
+            elif step in index:
+                low[node] = min(low[node], index[step])
+            else:
+                index[step] = low[step] = len(index)
+                stack.append(step)
+                on.add(step)
+                work.append((step, iter(after[step])))
+    return out
+
+
+def _edges(cfg: Cfg) -> list[list[int]]:
+    return [[e.dst for e in some if e.kind in _INSIDE] for some in cfg.successors]
+
+
+def in_step(cfg: Cfg, uniformity: Uniformity) -> tuple[bool, ...]:
+    """By block index: see the module."""
+    after = _edges(cfg)
+    before: list[list[int]] = [[] for _ in cfg.blocks]
+    for src, some in enumerate(after):
+        for dst in some:
+            before[dst].append(src)
+    good = list(uniformity.converged)
+    work = components(range(len(cfg.blocks)), after)
+    entries = {cfg.by_start[f] for f in cfg.functions}
+    while work:
+        part = work.pop()
+        heads = {n for n in part if n in entries or any(p not in part for p in before[n])}
+        if len(heads) != 1 or not uniformity.converged[next(iter(heads))]:
+            for n in part:
+                good[n] = False
+            continue
+        work += components(part - heads, after)
+    _through_calls(cfg, good)
+    return tuple(good)
+
+
+def _through_calls(cfg: Cfg, good: list[bool]) -> None:
+    """A function is in step only if all its calls are."""
+    changed = True
+    while changed:
+        changed = False
+        for block in cfg.blocks:
+            for edge in cfg.successors[block.index]:
+                if edge.kind != "call" or good[block.index]:
+                    continue
+                called = cfg.blocks[edge.dst].function
+                for b in cfg.blocks:
+                    if b.function == called and good[b.index]:
+                        good[b.index] = False
+                        changed = True
+
+
+def _sees_others(ins: Instruction) -> bool:
+    return bool(traits(ins).lanes)
+
+
+def _uniform_registers(cfg: Cfg, step: Sequence[bool]) -> None:
+    """Refuses uniform registers whose value a lane may get from lanes that run apart from it.
+
+    A write out of step must be read only by later instructions of its block.
+    """
+    apart: dict[RegRef, Instruction] = {}
+    for block in cfg.blocks:
+        for ins in block.instructions:
+            written = [w for w in ins.writes if w.file in _UNIFORM]
+            if written and not (ins.guard.index == 7 or ins.guard.file == "UP"):
+                raise refused(TOGETHER, "a uniform register written under a lane's guard", ins)
+            if not step[block.index]:
+                apart.update(dict.fromkeys(written, ins))
+    for block in cfg.blocks if apart else ():
+        known: set[RegRef] = set()
+        for ins in block.instructions:
+            for ref in ins.reads:
+                if ref in apart and ref not in known:
+                    message = "a uniform register written where lanes run apart"
+                    raise refused(TOGETHER, message, apart[ref])
+            if ins.guard.is_true:
+                known |= ins.writes
+
+
+def _barriers(cfg: Cfg, step: Sequence[bool]) -> None:
+    for block in cfg.blocks:
+        for ins in block.instructions:
+            if ins.mnemonic == "BAR":
+                if not ins.has("SYNC") or not is_plain_barrier(ins) or not ins.guard.is_true:
+                    raise refused(FORM, "this kind of BAR", ins)
+                if not step[block.index]:
+                    raise refused(TOGETHER, "a barrier where lanes run apart", ins)
+            elif ins.has("COLLECTIVE") or ins.mnemonic == "ENDCOLLECTIVE":
+                raise refused(FLOW, "a collective section", ins)
+            elif ins.has("EXCLUSIVE"):
+                raise refused(TOGETHER, "WARPSYNC.EXCLUSIVE", ins)
+            elif _sees_others(ins) and not step[block.index]:
+                raise refused(TOGETHER, "sees other lanes where lanes run apart", ins)
+
+
+# --- loops that wait ---------------------------------------------------------------------------
+
+
+def _brings(ins: Instruction) -> bool:
+    """Whether its result comes from memory that others may write."""
+    t = traits(ins)
+    return t.reaches(("load", "atomic", "arrival"), "generic", "global", "shared")
+
+
+def _waiting(cfg: Cfg, step: Sequence[bool]) -> None:
+    """Refuses a loop that lanes leave by what they read from memory, unless all lanes run it
+    together."""
+    suspects = [b for b in spins(cfg).latches if not step[b]]
+    if not suspects:
+        return
+    after = _edges(cfg)
+    for part in components(range(len(cfg.blocks)), after):
+        if not any(b in part for b in suspects):
+            continue
+        inside = [i for b in part for i in cfg.blocks[b].instructions]
+        inside += _called(cfg, part)
+        tainted = {w for i in inside if _brings(i) for w in i.writes}
+        size = -1
+        while len(tainted) != size:
+            size = len(tainted)
+            for ins in inside:
+                if tainted & ins.reads:
+                    tainted |= ins.writes
+        for b in part:
+            last = cfg.blocks[b].last
+            leaves = last.mnemonic == "EXIT" or any(n not in part for n in after[b])
+            named = {RegRef(p.file, p.index) for p in conditions(last) if p.index != 7}
+            if leaves and is_conditional(last) and named & tainted:
+                raise refused(WAITING, "a loop that may wait for another lane", last)
+
+
+def _called(cfg: Cfg, part: Iterable[int]) -> list[Instruction]:
+    """The instructions of the functions that these blocks call, directly or not."""
+    found: set[int] = set()
+    work = [e.dst for b in part for e in cfg.successors[b] if e.kind == "call"]
+    while work:
+        function = cfg.blocks[work.pop()].function
+        if function in found:
+            continue
+        found.add(function)
+        work += [
+            e.dst
+            for b in cfg.blocks
+            if b.function == function
+            for e in cfg.successors[b.index]
+            if e.kind == "call"
+        ]
+    return [i for b in cfg.blocks if b.function in found for i in b.instructions]
+
+
+# --- shared memory -----------------------------------------------------------------------------
+
+_LOADED, _STORED = 1, 2
+
+
+def _shared_step(ins: Instruction, state: int) -> tuple[int, bool]:
+    """The kinds of accesses since the last meeting of lanes, and whether two of them must keep
+    their order because other lanes may see it."""
+    if ins.mnemonic in ("BAR", "WARPSYNC"):
+        return 0, False
+    t = traits(ins)
+    spaces = ("shared", "generic")
+    loads, stores = t.reaches(("load",), *spaces), t.reaches(("store",), *spaces)
+    if ins.mnemonic == "LDGSTS":
+        stores = True
+    if t.reaches(("atomic", "reduction", "arrival"), *spaces):
+        loads = stores = True
+    clash = (loads and bool(state & _STORED)) or (stores and bool(state & _LOADED))
+    return state | _LOADED * loads | _STORED * stores, clash
+
+
+def ordered_shared(cfg: Cfg) -> bool:
+    """Whether a lane may load from shared memory, and store to it, without a barrier in between:
+    the lanes of a warp may exchange data that way, as code from before WARPSYNC did."""
+
+    def through(block: Block, state: int) -> tuple[int, bool]:
+        any_clash = False
+        for ins in block.instructions:
+            state, clash = _shared_step(ins, state)
+            any_clash |= clash
+        return state, any_clash
+
+    into = [0] * len(cfg.blocks)
+    work = list(range(len(cfg.blocks)))
+    while work:
+        b = work.pop()
+        out, clash = through(cfg.blocks[b], into[b])
+        if clash:
+            return True
+        for edge in cfg.successors[b]:
+            if out & ~into[edge.dst]:
+                into[edge.dst] |= out
+                work.append(edge.dst)
+    return False
+
+
+def together(cfg: Cfg, uniformity: Uniformity) -> Together:
+    """Raises Refused: SX0461, lanes that an instruction sees may differ; SX0462, lanes may wait for
+    each other."""
+    step = in_step(cfg, uniformity)
+    _barriers(cfg, step)
+    _uniform_registers(cfg, step)
+    _waiting(cfg, step)
+    return Together(step, ordered_shared(cfg))
+
+
+__all__ = ["Together", "together"]

@@ -1,0 +1,102 @@
+"""A kernel by the optimising tier: from its graph to a code object with the rules' launch data."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import replace
+
+from sassxlate.disasm.rdna3 import Program, decode
+from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item
+from sassxlate.errors import SassxlateError
+from sassxlate.lowering.codeobject.code_object import KernelImage
+from sassxlate.lowering.codeobject.code_object import write as write_code_object
+from sassxlate.lowering.codeobject.source_map import source_map
+from sassxlate.lowering.select.translated import Translated
+from sassxlate.lowering.target import Target
+from sassxlate.lowering.tier import module
+from sassxlate.lowering.tier.backend import MachineCode, compiled
+from sassxlate.lowering.tier.control import Blocks
+from sassxlate.lowering.tier.lane import LINE, Lane
+from sassxlate.lowering.tier.refusal import BACKEND, FORM, Refused, refused
+from sassxlate.lowering.tier.together import together
+
+
+def module_text(rules: Translated, target: Target) -> str:
+    """The kernel as LLVM IR.  Raises Refused."""
+    found = rules.selected.allocated.planned.analysed
+    lane = Lane(found, rules.launch)
+    if rules.launch.heap or any(f.kind in ("textures", "locks") for f in rules.launch.fills):
+        raise refused(FORM, "textures, 128-bit atomics or the driver's functions")
+    blocks = Blocks(lane, found.cfg, together(found.cfg, found.uniformity))
+    blocks.write()
+    return module.text(lane, blocks, target)
+
+
+def by_tier(rules: Translated, target: Target) -> Translated:
+    """The kernel that the rules translated, with this tier's code.
+
+    Raises Refused: SX0460 to SX0464, with the reason.
+    """
+    name = rules.kernel.name
+    try:
+        made = compiled(module_text(rules, target), target)
+        items, program = listing(made, rules)
+    except Refused as why:
+        raise why.at(kernel=name) from None
+    except SassxlateError as why:
+        raise refused(BACKEND, f"{why.code}: {why.message}").at(kernel=name) from why
+    most = target.most_threads(made.descriptor.vgprs)
+    if most < rules.launch.max_threads:
+        raise refused(BACKEND, "too many vector registers for its largest block").at(kernel=name)
+    image = KernelImage(
+        name=name,
+        code=made.code,
+        vgprs=int(made.metadata[".vgpr_count"]),
+        sgprs=int(made.metadata[".sgpr_count"]),
+        group_segment=made.descriptor.group_segment_size,
+        private_segment=made.descriptor.private_segment_size,
+        kernarg_size=rules.launch.kernarg_size,
+        max_flat_workgroup_size=rules.launch.max_threads,
+        source=source_map(items, program),
+        entry_state=made.descriptor,
+    )
+    report = replace(
+        rules.report,
+        rdna_instructions=len(items),
+        waiting_points=0,
+        vgprs=image.vgprs,
+        spilled=int(made.metadata[".vgpr_spill_count"]),
+        code_bytes=len(program.data),
+        rules=(),
+    )
+    return replace(
+        rules,
+        code_object=write_code_object([image], target),
+        report=report,
+        program=program,
+        items=items,
+    )
+
+
+def listing(made: MachineCode, rules: Translated) -> tuple[tuple[Item, ...], Program]:
+    """The instructions, each with the SASS instruction that its debug location names."""
+    texts = {i.offset: i.text for b in rules.cfg.blocks for i in b.instructions}
+    starts = [at for at, _ in made.lines]
+    items: list[Item] = []
+    offsets: list[int] = []
+    at = 0
+    while at < len(made.code):
+        inst, size = decode(made.code, at)
+        place = bisect_right(starts, at) - 1
+        line = made.lines[place][1] if place >= 0 else 0
+        origin = LINE * (line - 1)
+        if line and origin in texts:
+            inst = inst.with_origin(InstOrigin(texts[origin], origin))
+        items.append(inst)
+        offsets.append(at)
+        at += size
+    assert all(isinstance(i, Inst) for i in items)
+    return tuple(items), Program(made.code, tuple(offsets), {})
+
+
+__all__ = ["by_tier", "module_text"]

@@ -1,0 +1,89 @@
+"""The kernels of the fixtures by the optimising tier: right, or refused for a listed reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from sassxlate.disasm.rdna3.instruction import Inst
+from sassxlate.errors import EmulatorError
+from sassxlate.lowering.codeobject.code_object import read
+from sassxlate.lowering.codeobject.source_map import find, parse
+from sassxlate.lowering.pipeline import translate_kernel
+from sassxlate.lowering.target import DEFAULT, GFX1103
+from sassxlate.lowering.tier.refusal import FLOW, FORM, TOGETHER, WAITING, Refused
+from sassxlate.lowering.tier.report import chosen
+from sassxlate.lowering.tier.translate import by_tier
+from sassxlate.runtime_shim.selftest.contracts.contracts import CONTRACTS
+from tests.lowering.emulated import KERNELS, check, load
+
+# On sm_80.
+REFUSED = {
+    "double_math": FORM, "calls": FLOW, "divergent_ballot": TOGETHER, "shared_atomics": WAITING,
+    "cas64_loop": WAITING, "uniform_barrier": FORM, "spin_lock": WAITING, "warp_match": FORM,
+    "spin_before_work": WAITING, "spin_backoff": WAITING, "lock_in_function": WAITING,
+    "lane_flags": WAITING, "split_warp_sync": TOGETHER, "group_votes": TOGETHER,
+    "vote_forms": TOGETHER, "barrier_reduce": FORM, "named_barriers": FORM,
+    "arrive_barriers": WAITING, "divergent_barrier": TOGETHER, "mutual_recursion": FLOW,
+    "exit_in_regions": TOGETHER,
+}  # fmt: skip
+SAMPLE = ("divergent_if", "jump_table", "float_rules", "shuffle_forms", "async_copies",
+          "function_pointers", "global_atomics", "conversions", "far_breaks")  # fmt: skip
+
+
+def _right(name: str, arch: int, *, strict: bool = False) -> bool:
+    """Whether the tier takes a kernel; its results are compared."""
+    try:
+        check(load(name, arch), name, change=by_tier, strict=strict)
+    except Refused:
+        return False
+    except EmulatorError as error:
+        # Code as the hardware runs it, which the emulated device does not know: not a wrong word.
+        if error.code == "SX0620" or "misaligned" in error.message:
+            pytest.skip(str(error))
+        raise
+    return True
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_results_are_those_of_the_contract(name: str) -> None:
+    assert _right(name, 80)
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_what_is_not_known_to_be_right_is_refused(name: str) -> None:
+    rules = translate_kernel(load(name, 80), name)
+    with pytest.raises(Refused) as why:
+        by_tier(rules, DEFAULT)
+    assert why.value.code == REFUSED[name]
+    made, report = chosen(rules, DEFAULT, "llvm")
+    assert made is rules
+    assert report.blocks[0].outcome == "refused"
+    assert why.value.message in report.blocks[0].detail
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("arch", [80, 90, 120])
+@pytest.mark.parametrize("name", sorted(CONTRACTS))
+def test_every_kernel(name: str, arch: int) -> None:
+    if (KERNELS / f"sm_{arch}" / f"{name}.cubin").exists():
+        _right(name, arch, strict=True)
+
+
+def test_the_code_object_says_where_its_code_came_from() -> None:
+    rules = translate_kernel(load("divergent_if", 80), "divergent_if")
+    made = by_tier(rules, DEFAULT)
+    named = {i.origin.offset for i in made.items if isinstance(i, Inst) and i.origin is not None}
+    offsets = {i.offset for b in rules.cfg.blocks for i in b.instructions}
+    assert named <= offsets
+    assert len(named) > len(offsets) // 4
+    note = find(made.code_object)
+    assert note is not None
+    assert "divergent_if" in parse(note)
+    assert str(made.launch) == str(rules.launch)
+
+
+def test_another_target() -> None:
+    rules = translate_kernel(load("divergent_if", 80), "divergent_if", target=GFX1103)
+    obj = read(by_tier(rules, GFX1103).code_object)
+    assert obj.target == GFX1103
+    check(load("divergent_if", 80), "divergent_if", target=GFX1103, change=by_tier)
