@@ -15,6 +15,7 @@ from pathlib import Path
 from sassxlate.errors import ServiceError, ShimError
 from sassxlate.runtime_shim import trusted
 
+PROTOCOL = 2  # of the messages to the service; raise it when they change
 SOCKET_PATH_MAX = 107  # sun_path holds 108 bytes with its NUL (unix(7))
 
 
@@ -108,7 +109,9 @@ def socket_path(tag: str | None = None, cache: Path | None = None) -> Path:
     if tag is not None and cache is not None:
         import hashlib
 
-        digest = hashlib.blake2b(os.fsencode(f"{tag}\0{cache}"), digest_size=6).hexdigest()
+        digest = hashlib.blake2b(
+            os.fsencode(f"{PROTOCOL}\0{tag}\0{cache}"), digest_size=6
+        ).hexdigest()
         name = f"service-{digest}.sock"
     path = runtime_dir() / name
     if len(os.fsencode(path)) > SOCKET_PATH_MAX:

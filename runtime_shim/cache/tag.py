@@ -15,13 +15,23 @@ from pathlib import Path
 from sassxlate import __version__
 
 _PACKAGES = ("disasm", "cfg", "lowering", "llm", "runtime_shim", "domain")
-# Folders that do not affect code.  A model's weights are among them: its proposals are proved, and
-# stored under the model's own name.
+# Folders and files that do not affect code.  A model's weights are among them: its proposals are
+# proved, and stored under the model's own name.  The reference interpreter is another: it judges.
+# Of the service and what starts it, whatever only carries requests; if the messages change,
+# `paths.PROTOCOL` does.
 _SHOWS = frozenset({
+    "disasm/listing", "disasm/sass/interpreter", "disasm/sass/reference",
     "cfg/diff", "cfg/pages", "cfg/view", "lowering/report", "lowering/trace",
     "llm/dataset", "llm/evaluation", "llm/training", "llm/weights",
     "runtime_shim/lib", "runtime_shim/native", "runtime_shim/replay", "runtime_shim/selftest",
     "runtime_shim/signatures",
+    *(f"runtime_shim/{name}.py" for name in (
+        "application", "driver", "hip_probe", "paths", "run_report", "static_runtime", "trusted",
+    )),
+    *(f"runtime_shim/service/{name}.py" for name in (
+        "__main__", "ahead", "client", "jobs", "request", "scheduler", "server", "start", "status",
+        "wire", "workers",
+    )),
 })  # fmt: skip
 _SKIP_SUFFIXES = (".pyc", ".md", ".so", ".1", ".swp", "~", ".safetensors")
 FORMAT = 2  # version of the cache's files; raise it when their layout changes
@@ -50,7 +60,11 @@ def decisive(root: Path) -> list[Path]:
         for base, dirs, files in os.walk(root / package):
             here = Path(base).relative_to(root)
             dirs[:] = sorted(d for d in dirs if d != "__pycache__" and f"{here / d}" not in _SHOWS)
-            found += [Path(base, f) for f in sorted(files) if not f.endswith(_SKIP_SUFFIXES)]
+            found += [
+                Path(base, f)
+                for f in sorted(files)
+                if not f.endswith(_SKIP_SUFFIXES) and f"{here / f}" not in _SHOWS
+            ]
     return found
 
 

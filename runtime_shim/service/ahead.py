@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 from sassxlate.runtime_shim.cache.store import Cache
+from sassxlate.runtime_shim.service.jobs import Kind, as_fields, kind_of
 
 LARGEST = 256  # most kernels of a module that is translated ahead
-Kind: TypeAlias = tuple[bool, ...]
-_KINDS = ("strict", "counts", "turns")  # the request's fields that make a kind of host code
 _KEPT = 64  # modules and names remembered
 
 
@@ -55,7 +54,7 @@ class Ahead:
             _remember(self._module_of, name, module)
             made.append(
                 {"op": "ahead", "module": module, "kernel": name}
-                | dict(zip(_KINDS, kind, strict=True))
+                | as_fields(kind)
                 | ({"compile": True} if compiles else {})
             )
         return made
@@ -69,11 +68,6 @@ class Ahead:
             return ()
         at = names.index(kernel)
         return (*names[at + 1 :], *names[:at])
-
-
-def kind_of(request: Mapping[str, Any]) -> Kind:
-    """The kind of host code of a request: strict or not, counting or not, in turns or not."""
-    return tuple(bool(request.get(name)) for name in _KINDS)
 
 
 def _remember(where: dict[str, Any], key: str, value: Any) -> None:

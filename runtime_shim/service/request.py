@@ -143,6 +143,7 @@ _FIELDS: dict[str, Callable[[str, object], object]] = {
     "strict": _flag,
     "counts": _flag,
     "turns": _flag,
+    "background": _flag,
 }
 
 __all__ = ["PATH_MAX", "checked", "input_of", "path_of", "text_of"]

@@ -1,48 +1,49 @@
 """The translation service: one process per user and socket, called by the native libraries.
 
-`python -m sassxlate.runtime_shim.service [--socket PATH] [--cache DIR]`.  A loop over sockets, in
-one thread, hands jobs to forked workers, so that no job can stop it.  It ends by itself
-when there was no request for a while.
+A loop over sockets, in one thread, hands jobs to forked workers (:mod:`.scheduler`), so that no job
+can stop it.  It ends by itself when there was no request for a while.  :mod:`.start` starts it.
 """
 
 from __future__ import annotations
 
-import argparse
 import collections
 import contextlib
 import errno
-import fcntl
 import logging
 import os
 import selectors
-import signal
 import socket
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from sassxlate.disasm.amdgpu_machines import RDNA3
-from sassxlate.errors import SassxlateError, ServiceError
-from sassxlate.lowering.target import target_named
+from sassxlate.errors import ServiceError
 from sassxlate.runtime_shim import paths
-from sassxlate.runtime_shim.cache.store import Cache, evict, remove_abandoned, size_cap, usage
+from sassxlate.runtime_shim.cache.store import Cache, remove_abandoned, usage
 from sassxlate.runtime_shim.cache.tag import cache_tag
-from sassxlate.runtime_shim.service import wire
-from sassxlate.runtime_shim.service.ahead import Ahead, kind_of
+from sassxlate.runtime_shim.service import status, wire
+from sassxlate.runtime_shim.service.ahead import Ahead
+from sassxlate.runtime_shim.service.jobs import (
+    Answer,
+    Job,
+    Key,
+    Priority,
+    Waiter,
+    identity,
+    kind_of,
+)
 from sassxlate.runtime_shim.service.request import checked, text_of
-from sassxlate.runtime_shim.service.work import Answer, Engine, Work, default_engine, failure
-from sassxlate.runtime_shim.service.workers import Job, Worker, fork_worker
+from sassxlate.runtime_shim.service.scheduler import Scheduler, default_width
+from sassxlate.runtime_shim.service.work import Engine, Work, failure
 
 log = logging.getLogger("sassxlate.service")
 
 IDLE_S = 600.0
 JOB_LIMIT_S = 120.0
-LOG_MAX = 4 << 20
 _JOBS = ("module", "translate", "compile", "stencils", "assemble", "link")
+_OTHERS = ("ping", "tag", "stats", "status", "stop")
 _OF_KERNELS = ("translate", "compile")
 
 
@@ -51,9 +52,18 @@ class _Client:
     """A connection; answers are sent when the socket is writable."""
 
     socket: socket.socket
+    pid: int  # of the process at its other end
     reader: wire.FrameReader = field(default_factory=wire.FrameReader)
     out: bytearray = field(default_factory=bytearray)
     last: bool = False  # close once ``out`` is sent
+
+
+class _Missing:
+    """Work without a translator: it could not be imported."""
+
+    def run(self, _request: object) -> Answer:
+        text = "the translator cannot be imported; see service.log"
+        return failure(ServiceError("SX0908", text))
 
 
 class Service:
@@ -77,8 +87,6 @@ class Service:
         self._make_engine = engine
         self._target = target
         self._idle_s = idle_s
-        self._job_limit_s = job_limit_s
-        self._max_workers = workers or max(1, min(8, len(os.sched_getaffinity(0))))
         # A signal (SIGTERM) must end the wait in select().
         self._wake, self._waker = socket.socketpair()
         self._wake.setblocking(False)
@@ -91,16 +99,22 @@ class Service:
         )
         self._selector = selectors.DefaultSelector()
         self._clients: set[_Client] = set()
-        self._workers: list[Worker] = []
-        self._queue: collections.deque[Job] = collections.deque()
-        self._jobs: dict[tuple[object, ...], Job] = {}
-        # Kernels that were not requested yet: for idle workers.
-        self._aside: collections.deque[Job] = collections.deque()
-        self._ahead = Ahead(cache, self._max_workers - 1)
-        self._work: Work | None = None
+        self._jobs: dict[Key, Job] = {}
+        self._counts: collections.Counter[str] = collections.Counter()
+        self._broken = False
+        self._scheduler = Scheduler(
+            _Missing(),
+            self._selector,
+            workers or default_width(),
+            job_limit_s,
+            finished=self._finish,
+            lost=partial(remove_abandoned, cache.root, cache.tag),
+            held=lambda: (*self._private, *(c.socket.fileno() for c in self._clients)),
+            counts=self._counts,
+        )
+        self._ahead = Ahead(cache, self._scheduler.width - 1)
         self._stopping = False
         self._active = time.monotonic()
-        self._counts: collections.Counter[str] = collections.Counter()
         self._started = time.time()
 
     def run(self) -> None:
@@ -115,9 +129,9 @@ class Service:
         while not self._finished():
             for key, events in self._selector.select(self._patience()):
                 key.data(events)
-            self._kill_overdue()
-        for worker in self._workers:
-            worker.end()
+            self._scheduler.kill_overdue()
+        self._scheduler.end()
+        self._jobs.clear()
         for client in list(self._clients):
             self._close(client)
         self._selector.close()
@@ -134,10 +148,11 @@ class Service:
 
     def _prepare(self) -> None:
         try:
-            self._work = Work(self._cache, self._make_engine(), self._spare)
+            self._scheduler.work = Work(self._cache, self._make_engine(), self._spare)
         except Exception:
             # Without its translator it can only report that; the next start tries again.
             log.exception("the translator cannot be imported")
+            self._broken = True
 
     def _spare(self) -> Cache:
         root = paths.private_dir(paths.runtime_dir() / "cache")
@@ -146,23 +161,18 @@ class Service:
     def _finished(self) -> bool:
         idle = time.monotonic() - self._active
         if self._stopping:
-            self._aside.clear()
-        jobs = [worker.job for worker in self._workers if worker.job is not None]
-        running = any(job.waiting or not self._stopping for job in jobs)
-        busy = self._jobs or running or any(c.out for c in self._clients)
+            self._scheduler.drop(lambda job: not job.waiting)
+        jobs = self._scheduler.jobs()
+        busy = any(job.waiting or not self._stopping for job in jobs)
+        busy = busy or any(c.out for c in self._clients)
         return not busy and (self._stopping or idle > self._idle_s)
 
     def _patience(self) -> float:
         if self._stopping:
             return 0.05
-        if self._jobs or any(worker.job is not None for worker in self._workers):
+        if self._scheduler.jobs():
             return 1.0
         return max(0.05, min(60.0, self._idle_s - (time.monotonic() - self._active) + 0.01))
-
-    def _kill_overdue(self) -> None:
-        for worker in list(self._workers):
-            if worker.overdue(self._job_limit_s):
-                self._lose(worker, f"no answer within {self._job_limit_s:.0f} s", "SX0904")
 
     # -- clients
 
@@ -174,7 +184,7 @@ class Service:
                 time.sleep(0.05)  # descriptors may be freed; until then it would spin
             return
         connection.setblocking(False)
-        client = _Client(connection)
+        client = _Client(connection, _process_of(connection))
         self._clients.add(client)
         self._watch(client)
         self._active = time.monotonic()
@@ -226,6 +236,21 @@ class Service:
         with contextlib.suppress(KeyError, ValueError):
             self._selector.unregister(client.socket)
         client.socket.close()
+        self._withdraw(client)
+
+    def _withdraw(self, client: _Client) -> None:
+        """What it alone waited for is as urgent as a guess from now on, or forgotten."""
+        mine = [
+            (key, job)
+            for key, job in self._jobs.items()
+            if any(waiter.client is client for waiter in job.waiting)
+        ]
+        for key, job in mine:
+            job.waiting = [w for w in job.waiting if w.client is not client]
+            if not job.waiting and self._scheduler.abandon(job):
+                del self._jobs[key]
+        if mine:
+            self._scheduler.dispatch()
 
     def _answer(self, client: _Client, answer: Answer) -> None:
         if client not in self._clients:
@@ -238,7 +263,7 @@ class Service:
     def _request(self, client: _Client, request: dict[str, Any]) -> None:
         self._active = time.monotonic()
         op = str(request.get("op"))
-        self._counts[op if op in (*_JOBS, "ping", "tag", "stats", "stop") else "unknown"] += 1
+        self._counts[op if op in (*_JOBS, *_OTHERS) else "unknown"] += 1
         if self._stale(request):
             self._stopping = True
             error = ServiceError(
@@ -254,6 +279,8 @@ class Service:
             self._answer_tag(client)
         elif op == "stats":
             self._answer(client, self._stats())
+        elif op == "status":
+            self._answer(client, self._status())
         elif op == "stop":
             self._stopping = True
             self._answer(client, {"ok": True})
@@ -281,263 +308,107 @@ class Service:
             "tag": self._cache.tag,
             "cache": text_of(self._cache.root),
             "uptime_s": round(time.time() - self._started, 3),
-            "workers": len(self._workers),
-            "queued": len(self._queue),
+            "workers": len(self._scheduler.workers),
+            "queued": sum(1 for _ in self._scheduler.queued()),
             "requests": dict(self._counts),
             "usage": {
                 u.area: {"files": u.files, "bytes": u.bytes} for u in usage(self._cache.root)
             },
         }
 
-    def _enqueue(self, client: _Client, op: str, request: dict[str, Any]) -> None:
-        names = (
-            "image",
-            "cc",
-            "module",
-            "kernel",
-            "code_object",
-            "jit",
-            "environment",
-            "inputs",
-            "shapes",
-        )
-        key = (op, *(request.get(name) for name in names))
-        key = (*(str(part) for part in key), *kind_of(request))
+    def _status(self) -> Answer:
+        return {
+            "ok": True,
+            "pid": os.getpid(),
+            "tag": self._cache.tag,
+            "target": self._target,
+            "cache": text_of(self._cache.root),
+            "uptime_s": round(time.time() - self._started, 3),
+            "requests": dict(self._counts),
+            **status.of(self._scheduler),
+        }
 
-        def reply(answer: Answer) -> None:
-            self._answer(client, answer)
-
-        job = self._jobs.get(key)
-        if job is not None:
-            job.waiting.append(reply)
-            self._counts["merged"] += 1
+    def _enqueue(
+        self, client: _Client, op: str, request: dict[str, Any], since: float | None = None
+    ) -> None:
+        if self._broken:
+            self._stopping = True
+            self._answer(client, _Missing().run(request))
             return
-
-        if (early := self._early(op, request)) is not None:
+        reply = partial(self._answer, client)
+        since = since or time.monotonic()
+        waiter = Waiter(reply, client, client.pid, since)
+        # An application runs already: other code would be better.
+        background = op == "compile" and bool(request.get("background"))
+        priority = Priority.BETTER if background else Priority.WAIT
+        key = identity(request)
+        if (job := self._jobs.get(key)) is not None:
+            job.waiting.append(waiter)
+            self._scheduler.promote(job, priority)
+            self._counts["merged"] += 1
+        elif (early := self._early(op, request)) is not None:
             # Started before it was requested: when it is done, this request is answered from the
             # cache.
             again = {**request, "made": True}
-            early.waiting.append(lambda _answer: self._enqueue(client, op, again))
+            early.waiting.append(
+                Waiter(lambda _: self._enqueue(client, op, again, since), client, client.pid, since)
+            )
+            self._scheduler.promote(early, priority)
             self._counts["early"] += 1
-            return
+        else:
+            self._submit(Job(request, [waiter], priority))
+            if op in _OF_KERNELS and not request.get("made") and not background:
+                for more in self._ahead.after(request):
+                    self._guess(more)
+        self._scheduler.dispatch()
 
-        def forget(_answer: Answer) -> None:
-            self._jobs.pop(key, None)
+    def _submit(self, job: Job) -> None:
+        self._jobs[identity(job.request)] = job
+        self._scheduler.submit(job)
 
-        job = Job(request, [reply, forget])
-        self._jobs[key] = job
-        self._queue.append(job)
-        if op in _OF_KERNELS and not request.get("made"):
-            self._aside.extend(Job(more, []) for more in self._ahead.after(request))
-        self._dispatch()
+    def _guess(self, request: dict[str, Any], priority: Priority = Priority.GUESS) -> None:
+        """First translates, so that who asks for that meanwhile does not wait for host code."""
+        first = {k: v for k, v in request.items() if k != "compile"}
+        then = request if request.get("compile") else None
+        if identity(first) not in self._jobs:
+            self._submit(Job(first, [], priority, then=then))
+            self._counts["ahead"] += 1
 
     def _early(self, op: str, request: dict[str, Any]) -> Job | None:
         """The job of a worker that already does this ahead; a job not yet begun is dropped."""
 
         def same(job: Job) -> bool:
             mine = job.request
-            if mine["op"] != "ahead" or mine["kernel"] != request.get("kernel"):
+            if mine["op"] != "ahead" or mine.get("kernel") != request.get("kernel"):
                 return False
             if op == "translate":
-                return bool(mine["module"] == request.get("module"))
+                return bool(mine["module"] == request.get("module")) and not mine.get("compile")
             return bool(mine.get("compile")) and kind_of(mine) == kind_of(request)
 
         if op not in _OF_KERNELS or request.get("made"):
             return None
-        self._aside = collections.deque(job for job in self._aside if not same(job))
-        return next((w.job for w in self._workers if w.job is not None and same(w.job)), None)
-
-    def _dispatch(self) -> None:
-        self._dispatch_requests()
-        self._dispatch_aside()
-
-    def _dispatch_requests(self) -> None:
-        while self._queue:
-            if self._work is None:
-                error = ServiceError("SX0908", "the translator cannot be imported; see service.log")
-                self._stopping = True
-                self._finish(self._queue.popleft(), failure(error))
-                continue
-            worker = next((w for w in self._workers if w.job is None), None)
-            if worker is None:
-                if len(self._workers) >= self._max_workers:
-                    return
-                try:
-                    worker = self._fork(self._work)
-                except OSError as reason:
-                    if self._workers:
-                        return  # existing workers will take it
-                    text = f"no worker process can be started: {reason.strerror}"
-                    self._finish(self._queue.popleft(), failure(ServiceError("SX0913", text)))
-                    continue
-            job = self._queue.popleft()
-            try:
-                worker.give(job)
-            except OSError:
-                worker.job = None
-                self._queue.appendleft(job)
-                self._drop(worker)
-
-    def _dispatch_aside(self) -> None:
-        """Work without a waiting client: one worker is kept for requests."""
-        while self._aside and self._work is not None and not self._stopping:
-            if sum(w.job is not None for w in self._workers) >= self._max_workers - 1:
-                return
-            try:
-                idle = next((w for w in self._workers if w.job is None), None)
-                worker = idle or self._fork(self._work)
-            except OSError:
-                self._aside.clear()
-                return
-            try:
-                worker.give(self._aside[0])
-            except OSError:
-                worker.job = None
-                self._drop(worker)
-                continue
-            self._aside.popleft()
-            self._counts["ahead"] += 1
-
-    def _fork(self, work: Work) -> Worker:
-        close = [
-            *self._private,
-            self._selector_fd(),
-            *(c.socket.fileno() for c in self._clients),
-            *(w.pipe.fileno() for w in self._workers),
-        ]
-        worker = fork_worker(work, close)
-        self._workers.append(worker)
-        self._selector.register(worker.pipe, selectors.EVENT_READ, partial(self._hear, worker))
-        return worker
-
-    def _selector_fd(self) -> int:
-        fileno = getattr(self._selector, "fileno", None)
-        return int(fileno()) if fileno is not None else -1
-
-    def _hear(self, worker: Worker, _events: int) -> None:
-        try:
-            answer = worker.take()
-        except (EOFError, ServiceError):
-            self._lose(worker, "it ended", "SX0905")
-            return
-        if answer is not None and worker.job is not None:
-            job, worker.job = worker.job, None
-            self._finish(job, answer)
-            self._dispatch()
-
-    def _lose(self, worker: Worker, why: str, code: str) -> None:
-        job, worker.job = worker.job, None
-        how = self._drop(worker)
-        if job is not None:
-            kernel = job.request.get("kernel", "")
-            log.error("worker %d lost (%s, %s) on %s", worker.pid, why, how, job.request)
-            text = f"the worker on {job.request.get('op')} {kernel} was lost: {why} ({how})"
-            self._finish(job, failure(ServiceError(code, text)))
-        self._dispatch()
-
-    def _drop(self, worker: Worker) -> str:
-        self._workers.remove(worker)
-        with contextlib.suppress(KeyError, ValueError):
-            self._selector.unregister(worker.pipe)
-        how = worker.end()
-        remove_abandoned(self._cache.root, self._cache.tag, worker.pid)
-        return how
+        for job in self._scheduler.drop(same):
+            self._jobs.pop(identity(job.request), None)
+        return next((job for job in self._scheduler.jobs() if same(job)), None)
 
     def _finish(self, job: Job, answer: Answer) -> None:
         self._active = time.monotonic()
-        for reply in job.waiting:
-            reply(answer)
+        key = identity(job.request)
+        if self._jobs.get(key) is job:
+            del self._jobs[key]
+        for waiter in job.waiting:
+            waiter.reply(answer)
+        if job.then is not None and answer["ok"] and identity(job.then) not in self._jobs:
+            # Less urgent than this has become, perhaps: no application has asked for it.
+            self._submit(Job(job.then, [], max(job.priority, Priority.PREPARE)))
 
 
-def listen(path: Path) -> tuple[socket.socket, int] | None:
-    """Bind the socket under its lock: (listener, lock); None if a service already serves it."""
-    # Not "<path>.lock": the clients hold that one while they start the service.
-    lock = os.open(f"{path}.serving", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        return None
-    path.unlink(missing_ok=True)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-    listener.bind(str(path))
-    os.chmod(path, 0o600)
-    listener.listen(128)
-    return listener, lock
+def _process_of(connection: socket.socket) -> int:
+    """The process at the other end; 0 if that is not known."""
+    with contextlib.suppress(OSError):
+        data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        return int.from_bytes(data[:4], "little", signed=True)
+    return 0
 
 
-def open_cache(root: Path, tag: str) -> Cache:
-    """The cache in ``root``, or in a private directory if ``root`` is not writable."""
-    if (error := paths.unusable(root)) is not None:
-        spare = paths.private_dir(paths.runtime_dir() / "cache")
-        log.warning("%s; using %s", error, spare)
-        root = spare
-    return Cache(root, tag, size_cap())
-
-
-def _start_log(root: Path) -> None:
-    path = root / "service.log"
-    try:
-        if path.exists() and path.stat().st_size > LOG_MAX:
-            os.replace(path, path.with_suffix(".log.old"))
-        handler: logging.Handler = logging.FileHandler(
-            path, encoding="utf-8", errors="backslashreplace"
-        )
-    except OSError:
-        handler = logging.NullHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(levelname)s %(message)s"))
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-
-
-def serve(socket_path: Path, cache_root: Path, engine: Callable[[], Engine], target: str) -> None:
-    """Serve translations for a target on ``socket_path`` until idle; returns at once where another
-    service does."""
-    os.umask(0o077)
-    bound = listen(socket_path)
-    if bound is None:
-        return
-    listener, lock = bound
-    try:
-        cache = open_cache(cache_root, cache_tag(target))
-        _start_log(cache.root)
-        idle = float(os.environ.get("SASSXLATE_SERVICE_IDLE", IDLE_S))
-        limit = float(os.environ.get("SASSXLATE_SERVICE_JOB_LIMIT", JOB_LIMIT_S))
-        service = Service(
-            listener,
-            cache,
-            engine,
-            target=target,
-            idle_s=idle,
-            job_limit_s=limit,
-            private=(lock,),
-        )
-        signal.signal(signal.SIGTERM, lambda _number, _frame: service.stop())
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-        log.info("serving %s, cache %s, tag %s", socket_path, cache.root, cache.tag)
-        service.run()
-        evict(cache.root, cache.cap)
-        log.info("done")
-    finally:
-        with contextlib.suppress(OSError):
-            socket_path.unlink()
-        listener.close()
-        os.close(lock)
-
-
-def main(args: Sequence[str] | None = None) -> None:
-    """The program; ends with status 2 and one line if it cannot start."""
-    parser = argparse.ArgumentParser(prog="sassxlate service", description=__doc__)
-    parser.add_argument("--socket", type=Path)
-    parser.add_argument("--cache", type=Path)
-    options = parser.parse_args(args)
-    try:
-        os.chdir("/")
-        socket_path = options.socket or paths.socket_path()
-        target = os.environ.get("SASSXLATE_TARGET") or RDNA3[0]
-        engine = partial(default_engine, target_named(target))
-        serve(socket_path, options.cache or paths.cache_dir(), engine, target)
-    except (SassxlateError, OSError) as error:
-        sys.stderr.write(f"sassxlate service: {error}\n")
-        raise SystemExit(2) from None
+__all__ = ["IDLE_S", "JOB_LIMIT_S", "Service"]

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol
 
 from sassxlate.disasm.containers.values import Cubin, Fatbin, Kernel
 from sassxlate.errors import SassxlateError, ServiceError, ShimError
@@ -25,12 +25,10 @@ from sassxlate.runtime_shim.ptx.assemble import Assembled
 from sassxlate.runtime_shim.ptx.errors import CUDA_ERRORS, PtxError
 from sassxlate.runtime_shim.ptx.source import choose_ptx
 from sassxlate.runtime_shim.service import just_in_time, manifest, prebuilt
+from sassxlate.runtime_shim.service.jobs import Answer, Request
 from sassxlate.runtime_shim.service.request import path_of, text_of
 
 log = logging.getLogger("sassxlate.service")
-
-Answer: TypeAlias = dict[str, Any]
-Request: TypeAlias = Mapping[str, Any]
 
 CUDA_ERROR_NOT_SUPPORTED = 801
 CUDA_ERROR_UNKNOWN = 999

@@ -11,26 +11,24 @@ import resource
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
+from sassxlate.processes import die_with_parent
 from sassxlate.runtime_shim.service import wire
-from sassxlate.runtime_shim.service.work import Answer, Request, Work
+from sassxlate.runtime_shim.service.jobs import Answer, Job, Request
 
 RETIRE_RSS = 1536 << 20  # bytes: a worker that grew past this makes room for a fresh one
 
 
-@dataclass(slots=True)
-class Job:
-    """A request and the clients waiting for its answer."""
+class Performs(Protocol):
+    """What a worker does for a request; see :class:`sassxlate.runtime_shim.service.work.Work`."""
 
-    request: Request
-    waiting: list[Callable[[Answer], None]]
-    started: float = 0.0
+    def run(self, request: Request, /) -> Answer: ...
 
 
-def _processor_time(pid: int) -> float:
+def processor_time(pid: int) -> float:
     """Processor seconds of a process; 0 if it is gone."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
@@ -38,6 +36,15 @@ def _processor_time(pid: int) -> float:
     except OSError:
         return 0.0
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident(pid: int) -> int:
+    """Bytes of memory that a process has; 0 if it is gone."""
+    try:
+        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+    except (OSError, IndexError):
+        return 0
 
 
 def _groups_below(pid: int) -> list[int]:
@@ -64,13 +71,32 @@ class Worker:
     reader: wire.FrameReader = field(default_factory=wire.FrameReader)
     job: Job | None = None
     used_before: float = 0.0  # processor seconds, when the job began
+    paused_at: float | None = None  # of the monotonic clock; None: it runs
 
     def give(self, job: Job) -> None:
         """Send a job to the idle worker."""
         self.job = job
         job.started = time.monotonic()
-        self.used_before = _processor_time(self.pid)
+        self.used_before = processor_time(self.pid)
         self.pipe.sendall(wire.encode(dict(job.request)))
+
+    def pause(self) -> None:
+        """Stop the process, so that another has its processor; it keeps what it has done."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGSTOP)
+        self.paused_at = time.monotonic()
+
+    def resume(self) -> None:
+        """Let the process continue."""
+        if self.paused_at is not None and self.job is not None:
+            self.job.started += time.monotonic() - self.paused_at
+        self.paused_at = None
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGCONT)
+
+    def used(self) -> float:
+        """Processor seconds that the job has taken so far."""
+        return processor_time(self.pid) - self.used_before
 
     def take(self) -> Answer | None:
         """The answer if it is complete; EOFError when the worker is gone."""
@@ -89,12 +115,12 @@ class Worker:
 
         On a busy machine a job takes many times as long, and must not be killed for that.
         """
-        if self.job is None:
+        if self.job is None or self.paused_at is not None:
             return False
         passed = time.monotonic() - self.job.started
         if passed <= limit_s:
             return False
-        used = _processor_time(self.pid) - self.used_before
+        used = self.used()
         return used >= 0.9 * limit_s or used < 0.01 * passed
 
     def end(self) -> str:
@@ -113,13 +139,14 @@ class Worker:
         return "gone"
 
 
-def fork_worker(work: Work, close: Iterable[int]) -> Worker:
+def fork_worker(work: Performs, close: Iterable[int]) -> Worker:
     """Start a worker; ``close`` are the service's descriptors that it must not hold open."""
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:
         status = 1
         try:
+            die_with_parent()  # one that is stopped would stay for ever
             ours.close()
             for descriptor in close:
                 with contextlib.suppress(OSError):
@@ -133,7 +160,7 @@ def fork_worker(work: Work, close: Iterable[int]) -> Worker:
     return Worker(pid, ours)
 
 
-def _serve(work: Work, pipe: socket.socket) -> None:
+def _serve(work: Performs, pipe: socket.socket) -> None:
     with contextlib.suppress(OSError):
         os.nice(1)  # the application's own threads come first
     while (request := wire.receive(pipe)) is not None:

@@ -43,6 +43,7 @@ SUBCOMMANDS: dict[str, str] = {
     "eval": "Measure a model on programs held out of training.",
     "doctor": "Check what is installed, what is missing and how to get it.",
     "explain": "Explain an error code.",
+    "service": "Show what the translation service does, or end it.",
     "cache": "Show, measure or empty the cache.",
     "bench": "Measure the emulator, the translator and the disassembler.",
     "dataset": "Build the dataset of proved pairs that the model learns from.",

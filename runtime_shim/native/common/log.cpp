@@ -1,5 +1,6 @@
 #include "log.h"
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdarg>
@@ -11,11 +12,25 @@
 
 namespace sx {
 
+namespace {
+
+constexpr char kClear[] = "\r\x1b[K";
+std::atomic<bool> g_status{false};  // whether the terminal's last line is ours
+
+}  // namespace
+
+void status_line(const std::string &text) {
+  std::string whole = kClear + text;
+  if (g_status.exchange(!text.empty()) || !text.empty()) write_quietly(STDERR_FILENO, whole.data(), whole.size());
+}
+
 void log_line(const char *format, ...) {
   static const char prefix[] = "sassxlate: ";
   char text[2048];
-  memcpy(text, prefix, sizeof prefix);
-  size_t used = sizeof prefix - 1;
+  size_t used = 0;
+  if (g_status.exchange(false)) used = sizeof kClear - 1, memcpy(text, kClear, used);
+  memcpy(text + used, prefix, sizeof prefix);
+  used += sizeof prefix - 1;
   va_list args;
   va_start(args, format);
   int n = vsnprintf(text + used, sizeof text - used - 1, format, args);

@@ -8,6 +8,9 @@ namespace sx {
 // Writes "sassxlate: <text>\n" to standard error in one write, so that lines of threads never mix.
 void log_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+// Rewrites the terminal's last line; an empty text clears it.  A log_line takes its place.
+void status_line(const std::string &text);
+
 // Writes all of it; false if that fails, without the signal that a closed pipe or a limit on the size of files would
 // send to the application.
 bool write_quietly(int fd, const void *data, size_t size);

@@ -4,15 +4,13 @@
 #include "log.h"
 #include "message.h"
 #include "spawn.h"
+#include "waiting.h"
 
-#include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
 #include <mutex>
-#include <poll.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -78,49 +76,10 @@ int connect_service(const std::string &path, std::string &error) {
   return fd;
 }
 
-// Reports what is being waited for, on a terminal or if SASSXLATE_PROGRESS is 1: when this process has waited for
-// two seconds in all, and then every five.
-class Progress {
- public:
-  explicit Progress(const std::string &request) : start_(now()) {
-    json::Value body;
-    if (json::parse(request, body) && body.kind == json::Value::Kind::Object && !body["background"].truthy())
-      kernel_ = body["kernel"].text();
-    std::string wanted = env_string("SASSXLATE_PROGRESS");
-    if (kernel_.empty() || (wanted.empty() ? !isatty(STDERR_FILENO) : wanted != "1")) kernel_.clear();
-  }
-  ~Progress() { waited().store(waited().load() + now() - start_); }
-
-  // Waits until an answer comes.
-  void wait(int fd) const {
-    if (kernel_.empty()) return;
-    pollfd answer = {fd, POLLIN, 0};
-    while (poll(&answer, 1, 100) == 0) {
-      double all = waited().load() + now() - start_;
-      if (all < next().load()) continue;
-      next().store(all + 5);
-      log_line("translating %s (%.0f s so far)", kernel_.c_str(), all);
-    }
-  }
-
- private:
-  static std::atomic<double> &waited() {
-    static std::atomic<double> seconds{0};
-    return seconds;
-  }
-  static std::atomic<double> &next() {
-    static std::atomic<double> seconds{2};
-    return seconds;
-  }
-
-  double start_;
-  std::string kernel_;
-};
-
 bool exchange(int fd, const std::string &request, std::string &response) {
-  Progress progress(request);
+  Waiting waiting(request);
   if (!send_message(fd, request)) return false;
-  progress.wait(fd);
+  waiting.wait(fd);
   return receive_message(fd, response);
 }
 

@@ -2,6 +2,7 @@
 
 #include "files.h"
 #include "log.h"
+#include "waiting.h"
 
 #include <dlfcn.h>
 #include <sys/stat.h>
@@ -39,6 +40,10 @@ bool load_hip(Hip &hip, std::string &error) {
   // The same file may be named through a link.
   hip.emulated = same_file(hip.path, own) || dlsym(handle, "sassxlate_emulated_device");
   hip.emulated_busy = reinterpret_cast<decltype(hip.emulated_busy)>(dlsym(handle, "sassxlate_emulated_busy"));
+  // Of the same build alone: what is shared is a structure.
+  using State = void *(*)();
+  if (auto state = reinterpret_cast<State>(dlsym(handle, "sassxlate_waiting_state")); state && same_file(hip.path, own))
+    share_waiting_state(state());
   return true;
 }
 

@@ -8,6 +8,7 @@
 #include "state.h"
 #include "stencils.h"
 #include "trusted.h"
+#include "waiting.h"
 
 #include <cstddef>
 #include <cstring>
@@ -192,3 +193,6 @@ bool better_image(const CodeObject &code, const KernelInfo &kernel, HostImage &i
 }
 
 }  // namespace sx
+
+// For the driver library, whose waits count together with those for host code.
+extern "C" __attribute__((visibility("default"))) void *sassxlate_waiting_state(void) { return sx::waiting_state(); }

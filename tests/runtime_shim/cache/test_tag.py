@@ -15,7 +15,15 @@ from sassxlate.runtime_shim.cache import tag, verdicts
 ROOT = Path(str(resources.files("sassxlate")))
 # What the service loads and no translation depends on: how errors and progress read, how files are
 # replaced, and start-up.
-NEUTRAL = {"__init__.py", "errors.py", "files.py", "output.py", "processes.py", "toolchain.py"}
+NEUTRAL = {
+    "__init__.py",
+    "collector.py",
+    "errors.py",
+    "files.py",
+    "output.py",
+    "processes.py",
+    "toolchain.py",
+}
 _LOADED = """
 import json, sys
 from pathlib import Path
@@ -35,6 +43,15 @@ print(json.dumps([f for f in files if f]))
 """
 
 
+# Of the service, what carries requests and decides their order.
+CARRIERS = {
+    *(ROOT / "runtime_shim" / f"{name}.py" for name in ("paths", "trusted")),
+    *(ROOT / "runtime_shim" / "service" / f"{name}.py" for name in (
+        "ahead", "jobs", "request", "scheduler", "server", "status", "wire", "workers",
+    )),
+}  # fmt: skip
+
+
 def test_covers_what_is_loaded() -> None:
     """Every module that a translation loads is among the files of the tag, but for a few."""
     program = Path(__file__).resolve().parents[3] / "fixtures" / "kernels" / "sm_80"
@@ -47,7 +64,8 @@ def test_covers_what_is_loaded() -> None:
     covered = {p.resolve() for p in tag.decisive(ROOT)}
     missing = {p.name for p in loaded - covered if p.parent == ROOT.resolve()} - NEUTRAL
     assert missing == set()
-    assert {p for p in loaded - covered if p.parent != ROOT.resolve()} == set()
+    carriers = {p.resolve() for p in CARRIERS}
+    assert {p for p in loaded - covered if p.parent != ROOT.resolve()} == carriers
 
 
 def test_every_decisive_file_changes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,10 +93,59 @@ def test_every_decisive_file_changes_it(tmp_path: Path, monkeypatch: pytest.Monk
     verdicts.verdict_tag.cache_clear()
 
 
+def _copy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """All the package's sources, in another place, whose tag is what `cache_tag` gives."""
+    copy = folder / "sassxlate"
+    for package in ("disasm", "cfg", "lowering", "llm", "runtime_shim", "domain", "cli", "bench"):
+        for path in (ROOT / package).rglob("*"):
+            if path.is_file() and path.suffix in (".py", ".json", ".txt", ".md", ".html", ".toml"):
+                target = copy / path.relative_to(ROOT)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(path.read_bytes())
+    monkeypatch.setattr(tag.resources, "files", lambda _name: copy)  # pyright: ignore
+    return copy
+
+
+CODE = (
+    "lowering/rules/arithmetic/multiply.py", "lowering/emulate/compiler.py", "lowering/pipeline.py",
+    "disasm/sass/semantics/arithmetic/integer.py", "disasm/sass/tables/arithmetic/integer.py",
+    "disasm/rdna3/semantics/__init__.py", "domain/__init__.py", "runtime_shim/service/work.py",
+    "runtime_shim/service/manifest.py", "runtime_shim/cache/store.py", "lowering/verify/verdict.py",
+)  # fmt: skip
+NO_CODE = (
+    "cfg/pages/__init__.py", "cfg/view/__init__.py", "lowering/report/pages.py",
+    "llm/training/__init__.py", "llm/dataset/__init__.py", "llm/evaluation/__init__.py",
+    "cli/run.py", "cli/__init__.py", "bench/cold.py", "disasm/listing/cubin.py",
+    "disasm/sass/reference/__init__.py", "runtime_shim/service/server.py",
+    "runtime_shim/service/status.py", "runtime_shim/application.py", "errors.py",
+    "error_catalogue/service.toml",
+)  # fmt: skip
+
+
+def test_what_changes_code_changes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule, the emulator, meanings, tables and what is written for an image are in the tag;
+    pages, training, help texts, messages and the order of the service's jobs are not."""
+    copy = _copy(tmp_path, monkeypatch)
+    whole = tag.cache_tag("gfx1100")
+    for name in CODE + NO_CODE:
+        path = copy / name
+        kept = path.read_bytes() if path.exists() else None
+        assert kept is not None or name in ("errors.py", "error_catalogue/service.toml"), name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes((kept or b"") + b"\n# another line\n")
+        assert (tag.cache_tag("gfx1100") != whole) is (name in CODE), name
+        if kept is None:
+            path.unlink()
+        else:
+            path.write_bytes(kept)
+    assert tag.cache_tag("gfx1100") == whole
+
+
 def test_pages_do_not_change_it() -> None:
     """Changes of code that only shows, trains or measures leave translations valid."""
     folders = {p.relative_to(ROOT).parts[:2] for p in tag.decisive(ROOT)}
     assert ("lowering", "engine") in folders
+    assert ("disasm", "listing") not in folders
     for shown in ("pages", "view", "diff"):
         assert ("cfg", shown) not in folders
     assert ("llm", "training") not in folders

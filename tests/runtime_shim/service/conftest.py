@@ -17,6 +17,7 @@ from sassxlate.disasm.containers.values import Cubin, Fatbin, Global, Kernel, Pa
 from sassxlate.errors import ContainerError, EmulatorError, LoweringError, Where
 from sassxlate.runtime_shim.cache.store import Cache
 from sassxlate.runtime_shim.service import client, server
+from sassxlate.runtime_shim.service import start as starting
 from sassxlate.runtime_shim.service.work import Engine
 
 KERNEL = Kernel(
@@ -149,7 +150,7 @@ class Running:
 def _serve(
     socket: Path, cache: Path, engine: Callable[[], Engine], limit: float, workers: int | None
 ) -> None:
-    bound = server.listen(socket)
+    bound = starting.listen(socket)
     assert bound is not None
     listener, lock = bound
     running = server.Service(

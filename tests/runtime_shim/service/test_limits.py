@@ -14,7 +14,7 @@ import pytest
 
 from sassxlate.errors import ServiceError, ShimError
 from sassxlate.runtime_shim import paths
-from sassxlate.runtime_shim.service import client, server, workers
+from sassxlate.runtime_shim.service import client, scheduler, workers
 
 from .conftest import Running
 from .test_service import Start, loaded
@@ -38,7 +38,7 @@ def test_no_process_for_a_worker(
             raise BlockingIOError(11, "Resource temporarily unavailable")
         return fork(*args)
 
-    monkeypatch.setattr(server, "fork_worker", limited)
+    monkeypatch.setattr(scheduler, "fork_worker", limited)
     running: Running = start()
     for _ in range(2):
         answer = running.call(op="module", image=str(image), cc=90)

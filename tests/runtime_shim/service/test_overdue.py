@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from sassxlate.runtime_shim.service import workers
+from sassxlate.runtime_shim.service import jobs, workers
 
 LIMIT = 120.0
 
@@ -30,12 +30,12 @@ def test_overdue(
     def processor_time(_: int) -> float:
         return spent[0]
 
-    monkeypatch.setattr(workers, "_processor_time", processor_time)
+    monkeypatch.setattr(workers, "processor_time", processor_time)
     ours, theirs = socket.socketpair()
     with ours, theirs:
         worker = workers.Worker(1, ours)
         assert not worker.overdue(LIMIT)
-        worker.give(workers.Job({}, []))
+        worker.give(jobs.Job({}, []))
         spent[0] += used
         assert worker.job is not None
         worker.job.started = time.monotonic() - passed

@@ -191,10 +191,10 @@ def test_full_cache_falls_back(start: Start, image: Path, tmp_path: Path) -> Non
 
 def test_one_service_a_socket(start: Start) -> None:
     """A second service on the same socket gives way."""
-    from sassxlate.runtime_shim.service import server as service
+    from sassxlate.runtime_shim.service.start import listen
 
     running = start()
-    assert service.listen(running.socket) is None
+    assert listen(running.socket) is None
     assert running.call(op="ping")["ok"]
 
 
