@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from sassxlate.cfg.graph import Block, Cfg
+from sassxlate.cfg.register_sets import bits_of, refs_of
 from sassxlate.disasm.sass.instruction import Instruction, RegRef
 
 Refs = frozenset[RegRef]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Liveness:
-    """Live sets by block index."""
+    """Live sets by block index: as integers, and as sets, which are made when they are asked
+    for."""
 
-    live_in: tuple[Refs, ...]
-    live_out: tuple[Refs, ...]
+    in_bits: tuple[int, ...]
+    out_bits: tuple[int, ...]
+
+    @cached_property
+    def live_in(self) -> tuple[Refs, ...]:
+        return tuple(map(refs_of, self.in_bits))
+
+    @cached_property
+    def live_out(self) -> tuple[Refs, ...]:
+        return tuple(map(refs_of, self.out_bits))
 
 
 def _kept(ins: Instruction) -> Refs:
@@ -33,33 +44,46 @@ def live_before(ins: Instruction, live: Refs) -> Refs:
     return live | ins.reads | _kept(ins)
 
 
-def gen_kill(block: Block) -> tuple[Refs, Refs]:
+def bits_before(ins: Instruction, live: int) -> int:
+    """As :func:`live_before`, of sets as integers."""
+    if ins.guard.is_true:
+        live &= ~bits_of(ins.writes)
+    return live | bits_of(ins.reads) | bits_of(_kept(ins))
+
+
+def gen_kill(block: Block) -> tuple[int, int]:
     """Registers read before any write, and registers always written (unguarded)."""
-    gen: set[RegRef] = set()
-    kill: set[RegRef] = set()
+    gen = kill = 0
     for ins in block.instructions:
-        gen |= (ins.reads | _kept(ins)) - kill
+        gen |= (bits_of(ins.reads) | bits_of(_kept(ins))) & ~kill
         if ins.guard.is_true:
-            kill |= ins.writes
+            kill |= bits_of(ins.writes)
         else:
-            gen |= ins.writes - kill  # a lane whose guard is false keeps the old value
-    return frozenset(gen), frozenset(kill)
+            gen |= bits_of(ins.writes) & ~kill  # a lane whose guard is false keeps the old value
+    return gen, kill
 
 
 def liveness(cfg: Cfg) -> Liveness:
     """Iterates to a fixed point, blocks in reverse order; calls and returns are edges."""
     facts = [gen_kill(b) for b in cfg.blocks]
-    live_in: list[Refs] = [frozenset()] * len(cfg.blocks)
-    live_out: list[Refs] = [frozenset()] * len(cfg.blocks)
-    changed = True
-    while changed:
-        changed = False
+    after = [[e.dst for e in some] for some in cfg.successors]
+    before = [[e.src for e in some] for some in cfg.predecessors]
+    live_in = [0] * len(cfg.blocks)
+    live_out = [0] * len(cfg.blocks)
+    stale = [True] * len(cfg.blocks)  # blocks with a successor whose set has grown
+    while any(stale):
         for i in range(len(cfg.blocks) - 1, -1, -1):
-            out = frozenset[RegRef]().union(*(live_in[e.dst] for e in cfg.successors[i]))
+            if not stale[i]:
+                continue
+            stale[i] = False
+            out = 0
+            for n in after[i]:
+                out |= live_in[n]
             gen, kill = facts[i]
-            new = gen | (out - kill)
             live_out[i] = out
+            new = gen | out & ~kill
             if new != live_in[i]:
                 live_in[i] = new
-                changed = True
+                for n in before[i]:
+                    stale[n] = True
     return Liveness(tuple(live_in), tuple(live_out))

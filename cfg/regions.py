@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sassxlate.cfg.collective_sections import Collective
 from sassxlate.cfg.graph import Block, Cfg
-from sassxlate.cfg.spin_loops import spins
+from sassxlate.cfg.spin_loops import Spins, spins
 from sassxlate.disasm.sass.instruction import BReg, Instruction, Label, Reg
 
 BARRIERS = 16  # B0 to B15; higher numbers are thread state
@@ -63,8 +63,11 @@ def disarms(ins: Instruction) -> bool:
     return ins.mnemonic == "BREAK"
 
 
-def regions(cfg: Cfg) -> tuple[tuple[Region, ...], Mapping[int, int]]:
+def regions(
+    cfg: Cfg, spinning: Spins | None = None
+) -> tuple[tuple[Region, ...], Mapping[int, int]]:
     """All regions, and for each BSYNC offset the index of its region, or -1 if it has none.
+    ``spinning``: the kernel's spin loops, if they are known.
 
     A BSYNC belongs to the BSSYs of its barrier that reach it.  Regions that share a BSYNC are one.
     """
@@ -92,7 +95,7 @@ def regions(cfg: Cfg) -> tuple[tuple[Region, ...], Mapping[int, int]]:
     roots = sorted({find(o) for o in arms})
     index = {root: i for i, root in enumerate(roots)}
     sync_region = {o: index[find(min(a))] if a else -1 for o, a in reach.by_sync.items()}
-    marked = spins(cfg).marked
+    marked = (spinning or spins(cfg)).marked
     spun = {find(a) for b in marked for a in reach.by_block.get(b, ())}
     waits = _waits(cfg, {b: frozenset(map(find, some)) for b, some in reach.by_block.items()})
     needed = _needed(cfg)

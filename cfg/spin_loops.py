@@ -116,7 +116,7 @@ def spins(cfg: Cfg) -> Spins:
     before = [[e.src for e in some if e.kind not in ("call", "ret")] for some in cfg.predecessors]
     latches: set[int] = set()
     marked: set[int] = set()
-    for block in cfg.blocks:
+    for block in cfg.blocks if waits or (marks and shares) else ():
         target = _latch_target(block)
         if target is None:
             continue

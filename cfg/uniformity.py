@@ -9,74 +9,99 @@ it was last written in a converged block by an instruction whose inputs were uni
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 from sassxlate.cfg.build import conditions, is_conditional, is_state_test
 from sassxlate.cfg.graph import Block, Cfg
-from sassxlate.cfg.regions import regions
+from sassxlate.cfg.regions import Region, regions
+from sassxlate.cfg.register_sets import FIRST, bits_of, of_files, refs_of
+from sassxlate.cfg.spin_loops import Spins, spins
 from sassxlate.disasm.sass.instruction import Imm, Instruction, RegRef, Special
 from sassxlate.disasm.sass.traits import traits
 
 _UNIFORM_SPECIAL = frozenset({"SR_CTAID.X", "SR_CTAID.Y", "SR_CTAID.Z", "SRZ", "SR_CgaCtaId"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Uniformity:
-    """By block index: converged or not; registers that are uniform on entry; uniform branches."""
+    """By block index: converged or not; registers that are uniform on entry, as integers; uniform
+    branches.  ``regions``, ``sync_region`` and ``spins``: what they were found with."""
 
     converged: tuple[bool, ...]
-    uniform_in: tuple[frozenset[RegRef], ...]
+    uniform_bits: tuple[int, ...]
     uniform_branch: tuple[bool, ...]
+    regions: tuple[Region, ...]
+    sync_region: Mapping[int, int]
+    spins: Spins
+
+    @cached_property
+    def uniform_in(self) -> tuple[frozenset[RegRef], ...]:
+        return tuple(map(refs_of, self.uniform_bits))
 
 
-def _inputs_uniform(ins: Instruction, uniform: frozenset[RegRef]) -> bool:
-    return all(r.file in ("UR", "UP", "B") or r in uniform for r in ins.reads)
+class _Step(NamedTuple):
+    """What an instruction does to the set of uniform registers: if all of ``needs`` are uniform,
+    ``gains`` become so, otherwise ``writes`` are no more."""
+
+    needs: int  # -1: it never gives one value
+    gains: int
+    writes: int
+
+
+_PER_LANE = of_files("R", "P")
+_SHARED = of_files("UR", "UP")
+_BARRIERS = of_files("B")
+
+
+def _result_needs(ins: Instruction) -> int:
+    """The registers that must be uniform for the result to be one value for all lanes that run
+    this instruction together; -1 if it never is."""
+    t = traits(ins)
+    if t.uniform:
+        guarded = not ins.guard.is_true and not ins.guard.is_false and ins.guard.file == "P"
+        return 1 << FIRST["P"] + ins.guard.index if guarded else 0
+    special = ins.get("sr")
+    if isinstance(special, Special):
+        return 0 if special.name in _UNIFORM_SPECIAL else -1
+    # A loaded value is not uniform: another lane may store between two loads.
+    return bits_of(ins.reads) & ~(_SHARED | _BARRIERS) if t.pure else -1
 
 
 def result_uniform(ins: Instruction, uniform: frozenset[RegRef]) -> bool:
     """Whether the result is one value for all lanes that run this instruction together."""
-    if traits(ins).uniform:
-        return all(r in uniform for r in ins.reads if r.file == "P" and r in _guard_refs(ins))
-    special = ins.get("sr")
-    if isinstance(special, Special):
-        return special.name in _UNIFORM_SPECIAL
-    # A loaded value is not uniform: another lane may store between two loads.
-    return traits(ins).pure and _inputs_uniform(ins, uniform)
+    needs = _result_needs(ins)
+    return needs >= 0 and not needs & ~bits_of(uniform)
 
 
-def _guard_refs(ins: Instruction) -> frozenset[RegRef]:
-    if ins.guard.is_true or ins.guard.is_false:
-        return frozenset()
-    return frozenset({RegRef(ins.guard.file, ins.guard.index)})
+def _step(ins: Instruction) -> _Step:
+    writes = bits_of(ins.writes)
+    needs = _result_needs(ins)
+    if needs >= 0 and not ins.guard.is_true:
+        # A guarded write keeps the old value in other lanes: both must be uniform.
+        needs |= writes & ~_SHARED
+        if ins.guard.file == "P":
+            needs |= 1 << FIRST["P"] + ins.guard.index
+    return _Step(needs, writes & _PER_LANE, writes)
 
 
-def _through(block: Block, uniform: frozenset[RegRef], converged: bool) -> frozenset[RegRef]:
-    for ins in block.instructions:
-        if not ins.writes:
-            continue
-        if converged and result_uniform(ins, uniform) and _guard_uniform(ins, uniform):
-            uniform |= frozenset(w for w in ins.writes if w.file in ("R", "P"))
+def _through(steps: Sequence[_Step], uniform: int, converged: bool) -> int:
+    for needs, gains, writes in steps:
+        if converged and needs >= 0 and not needs & ~uniform:
+            uniform |= gains
         else:
-            uniform -= ins.writes
+            uniform &= ~writes
     return uniform
 
 
-def _guard_uniform(ins: Instruction, uniform: frozenset[RegRef]) -> bool:
-    if ins.guard.is_true:
-        return True
-    guard = RegRef(ins.guard.file, ins.guard.index)
-    # A guarded write keeps the old value in other lanes: both must be uniform.
-    return (guard.file == "UP" or guard in uniform) and all(
-        w in uniform or w.file in ("UR", "UP") for w in ins.writes
-    )
-
-
-def branch_uniform(ins: Instruction, uniform: frozenset[RegRef]) -> bool:
+def branch_uniform(ins: Instruction, uniform: int) -> bool:
     """Whether all lanes that reach this block's end together leave it by the same edge."""
     if is_state_test(ins) or (ins.mnemonic == "BRA" and ins.has("ANY")):
         return True  # a test of the warp
     return all(
-        p.index == 7 or p.file == "UP" or RegRef(p.file, p.index) in uniform
+        p.index == 7 or p.file == "UP" or uniform >> FIRST["P"] + p.index & 1
         for p in conditions(ins)
     )
 
@@ -89,7 +114,8 @@ def _full_warpsync(ins: Instruction) -> bool:
 def analyse(cfg: Cfg) -> Uniformity:
     """Solves both properties together, starting optimistically, to a fixed point."""
     count = len(cfg.blocks)
-    found, sync_region = regions(cfg)
+    spinning = spins(cfg)
+    found, sync_region = regions(cfg, spinning)
     sections = cfg.collectives
     block_of = {ins.offset: b.index for b in cfg.blocks for ins in b.instructions}
     guarded = {
@@ -98,10 +124,14 @@ def analyse(cfg: Cfg) -> Uniformity:
         for ins in b.instructions
         if ins.mnemonic == "BSSY" and not ins.guard.is_true
     }
-    every = frozenset(w for b in cfg.blocks for i in b.instructions for w in i.writes | i.reads)
+    every = 0
+    for block in cfg.blocks:
+        for ins in block.instructions:
+            every |= bits_of(ins.writes) | bits_of(ins.reads)
+    steps = [[_step(i) for i in b.instructions if i.writes] for b in cfg.blocks]
     converged = [True] * count
-    uniform_in: list[frozenset[RegRef]] = [every] * count
-    uniform_in[0] = frozenset()
+    uniform_in = [every] * count
+    uniform_in[0] = 0
     uniform_branch = [True] * count
 
     def together(index: int) -> bool:
@@ -150,7 +180,7 @@ def analyse(cfg: Cfg) -> Uniformity:
             after[block_of[arm]] |= {e.dst for e in cfg.successors[block_of[offset]]}
         for wait in found[index].waits if index >= 0 else ():
             after[wait] |= {e.dst for e in cfg.successors[block_of[offset]]}
-    outs = [_through(b, uniform_in[b.index], True) for b in cfg.blocks]
+    outs = [_through(steps[n], uniform_in[n], True) for n in range(count)]
     work = deque(range(count))
     queued = set(work)
     while work:
@@ -160,20 +190,22 @@ def analyse(cfg: Cfg) -> Uniformity:
         before = (uniform_in[i], converged[i], uniform_branch[i])
         preds = [e for e in cfg.predecessors[i] if e.kind != "back"]
         if i != 0 and preds:
-            uniform_in[i] = uniform_in[i].intersection(*(outs[e.src] for e in preds))
+            for e in preds:
+                uniform_in[i] &= outs[e.src]
         converged[i] = converged[i] and all(
             leaves_converged(cfg.blocks[e.src])
             or (e.kind == "ret" and _returns_together(cfg.blocks[e.src], converged))
             for e in preds
         )
-        new = _through(block, uniform_in[i], converged[i])
+        new = _through(steps[i], uniform_in[i], converged[i])
         uniform_branch[i] = uniform_branch[i] and branch_uniform(block.last, new)
         if before != (uniform_in[i], converged[i], uniform_branch[i]) or new != outs[i]:
             outs[i] = new
             fresh = after[i] - queued
             work.extend(sorted(fresh))
             queued |= fresh
-    return Uniformity(tuple(converged), tuple(uniform_in), tuple(uniform_branch))
+    states = tuple(converged), tuple(uniform_in), tuple(uniform_branch)
+    return Uniformity(*states, found, sync_region, spinning)
 
 
 def _returns_together(block: Block, converged: list[bool]) -> bool:

@@ -19,11 +19,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from sassxlate.cfg import Block, Cfg, Liveness, Region, Uniformity, regions
+from sassxlate.cfg import Block, Cfg, Liveness, Region, Uniformity
 from sassxlate.cfg.build import is_conditional, is_state_test
 from sassxlate.cfg.graph import SIZE, label_of
 from sassxlate.cfg.regions import barrier_of, moves_barrier
-from sassxlate.cfg.spin_loops import recursive, spins
+from sassxlate.cfg.register_sets import bits_of, of_files, refs_of
+from sassxlate.cfg.spin_loops import recursive
 from sassxlate.disasm.sass.instruction import Imm, Instruction, Label, Reg, RegRef
 from sassxlate.disasm.sass.traits import traits
 from sassxlate.errors import LoweringError, Where
@@ -184,8 +185,8 @@ def is_plain_barrier(ins: Instruction) -> bool:
 
 def make_plan(cfg: Cfg, live: Liveness, uniformity: Uniformity) -> ConvergencePlan:
     """Finds all points; grows the set of waiting blocks until no jump needs a new one."""
-    found, sync_region = regions(cfg)
-    latches = frozenset(b for b in spins(cfg).latches if not uniformity.converged[b])
+    found, sync_region = uniformity.regions, uniformity.sync_region
+    latches = frozenset(b for b in uniformity.spins.latches if not uniformity.converged[b])
     heads: set[int] = set()
     changed = True
     while changed:
@@ -212,12 +213,12 @@ def make_plan(cfg: Cfg, live: Liveness, uniformity: Uniformity) -> ConvergencePl
                 block.last.offset + 1, block.index, sync_kind(block.last)
             )
             points.append(point)
-    waiting: set[RegRef] = set()
+    waiting = 0
     for point in points:
         if point.sync is None:
-            waiting |= live.live_in[point.block]
+            waiting |= live.in_bits[point.block]
     for index in syncs:
-        waiting |= live.live_out[index] | cfg.blocks[index].last.reads
+        waiting |= live.out_bits[index] | bits_of(cfg.blocks[index].last.reads)
     every = [i for b in cfg.blocks for i in b.instructions]
     bars = [i for i in every if i.mnemonic == "BAR"]
     saved = any(moves_barrier(i) for i in every)
@@ -230,7 +231,7 @@ def make_plan(cfg: Cfg, live: Liveness, uniformity: Uniformity) -> ConvergencePl
         tuple(points),
         frozenset(heads),
         syncs,
-        frozenset(r for r in waiting if r.file != "B"),
+        refs_of(waiting & ~of_files("B")),
         latches,
         tuple(sorted(named)) if saved else (),
         any(i.has("RED") for i in bars) or any(i.mnemonic == "B2R" for i in every),

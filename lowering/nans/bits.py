@@ -14,50 +14,36 @@ chooses the NaN; see ``exact``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 
 from sassxlate.cfg import Block, Cfg, Liveness
 from sassxlate.cfg.loops import structure
-from sassxlate.disasm.sass.instruction import Imm, Instruction, Reg, RegRef
-from sassxlate.disasm.sass.traits import traits
-from sassxlate.lowering.nans.reads import (
-    BITS,
-    DIRTY,
-    WIDE,
-    Nan,
-    carries,
-    made,
-    moved,
-    numeric,
-    sources_of_doubles,
-    takes_away,
+from sassxlate.cfg.register_sets import ALL, bit_number
+from sassxlate.disasm.sass.instruction import Instruction, RegRef
+from sassxlate.lowering.nans import values
+from sassxlate.lowering.nans.reads import BITS, DIRTY, WIDE, Nan, takes_away
+from sassxlate.lowering.nans.steps import (
+    COPY,
+    HALVES,
+    NUMBER,
+    SINGLE,
+    UNKNOWN,
+    State,
+    Step,
+    Value,
+    steps,
 )
-from sassxlate.lowering.nans.values import ANY, NUMBER, bound_of, float_result
+from sassxlate.lowering.nans.values import ANY, bound_of, float_result
 
 _FEW = 24  # rounds over a block, after which bounds are given up
 _LOOP = 8  # assumed iterations of a loop
 _CALLEE = 4  # functions are mostly slow paths: assumed calls per execution
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """What is known of a register: its bits, its bound as a float, the makers of its NaN."""
-
-    bits: Nan = BITS
-    bound: int = ANY
-    makers: int = 0  # a set of instructions, as a mask of their numbers
-
-    def joined(self, other: Value) -> Value:
-        if self == other:
-            return self
-        return Value(
-            self.bits | other.bits, max(self.bound, other.bound), self.makers | other.makers
-        )
-
-
-UNKNOWN = Value()
-State = dict[RegRef, Value]  # a missing register is UNKNOWN
+_DIRTY, _WIDE, _BITS = int(DIRTY), int(WIDE), int(BITS)
+_SINGLE, _HALVES, _HIGH = int(Nan.SINGLE), int(Nan.HALVES), int(Nan.HIGH)
+_LOW, _FREE32, _FREE16 = int(Nan.LOW), int(Nan.FREE32), int(Nan.FREE16)
+_NONE: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +88,7 @@ class _Use:
     """A register that is read as bits while its NaN may differ."""
 
     offset: int
-    ref: RegRef
+    register: int
     value: Value
     weight: int
     movable: bool  # whether code may be inserted before the instruction
@@ -110,24 +96,23 @@ class _Use:
 
 
 class _Pass:
+    """Registers are the numbers of their bits, makers are numbered by their place in the code."""
+
     def __init__(
         self, cfg: Cfg, live: Liveness, idle: frozenset[int], routines: frozenset[int]
     ) -> None:
         self.cfg, self.live, self.idle, self.routines = cfg, live, idle, routines
-        self.numbers = {
-            ins.offset: n
-            for n, ins in enumerate(i for b in cfg.blocks for i in b.instructions if made(i))
-        }
-        self.doubles = 0  # makers of doubles, which are not repaired, as a mask
-        for ins in (i for b in cfg.blocks for i in b.instructions if made(i) & WIDE):
-            self.doubles |= 1 << self.numbers[ins.offset]
-        self.passes: dict[int, int] = {}  # whose NaN a maker of doubles may pass on, as a mask
-        self.at_once = 0  # makers whose results are repaired at once, as a mask
-        self.uses: dict[tuple[int, RegRef], _Use] = {}
+        self.steps = [steps(block, idle) for block in cfg.blocks]
+        self.makers = {s.ins.offset: s for some in self.steps for s in some if s.made}
+        # Makers of doubles, which are not repaired.
+        self.doubles = frozenset(at for at, s in self.makers.items() if s.made & _WIDE)
+        self.passes: dict[int, frozenset[int]] = {}  # whose NaN a maker of doubles may pass on
+        self.at_once: set[int] = set()  # makers whose results are repaired at once
+        self.uses: dict[tuple[int, int], _Use] = {}
         self.moves: set[int] = set()  # instructions that move a NaN that may differ
 
     def found(self) -> NanBits:
-        if not self.numbers:
+        if not self.makers:
             empty = tuple(dict[RegRef, Nan]() for _ in self.cfg.blocks)
             return NanBits(entry=empty)
         weights = self._weights()
@@ -139,94 +124,81 @@ class _Pass:
             for block in self.cfg.blocks:
                 self._through(block, entry[block.index], weights[block.index])
             more = self._more(weights)
-            if not more & ~self.at_once:
+            if more <= self.at_once:
                 break
             self.at_once |= more
-        before: dict[int, list[tuple[RegRef, Nan]]] = {}
+        before: dict[int, list[tuple[int, Nan]]] = {}
         seen = self._seen()
-        exact = frozenset(
-            ins.offset
-            for b in self.cfg.blocks
-            for ins in b.instructions
-            if ins.offset in self.numbers and seen >> self.numbers[ins.offset] & 1
-        )
         for use in self.uses.values():
-            if kind := _curable(use.value):
-                before.setdefault(use.offset, []).append((use.ref, kind))
-        order = {"R": 0, "UR": 1}
+            if kind := _curable(use.value.bits):
+                before.setdefault(use.offset, []).append((use.register, Nan(kind)))
         after = {
-            ins.offset: made(ins)
-            for b in self.cfg.blocks
-            for ins in b.instructions
-            if ins.offset in self.numbers and not made(ins) & WIDE
-            if self.at_once >> self.numbers[ins.offset] & 1
+            at: Nan(step.made)
+            for at, step in self.makers.items()
+            if not step.made & _WIDE and at in self.at_once
         }
         return NanBits(
-            {
-                at: tuple(sorted(some, key=lambda r: (order[r[0].file], r[0].index)))
-                for at, some in before.items()
-            },
+            {at: tuple((ALL[r], kind) for r, kind in sorted(some)) for at, some in before.items()},
             after,
             self._told(entry),
-            exact,
+            frozenset(seen),
             frozenset(
                 use.offset
                 for use in self.uses.values()
-                if use.value.bits & WIDE and use.value.makers & self.doubles & ~seen
+                if use.value.bits & _WIDE and use.value.makers & self.doubles - seen
             ),
-            frozenset({*before, *after, *self.moves, *exact}),
+            frozenset({*before, *after, *self.moves, *seen}),
         )
 
-    def _seen(self) -> int:
-        """The makers of doubles whose NaN's bits are read, directly or through others, as a
-        mask."""
-        out, work = 0, 0
+    def _seen(self) -> set[int]:
+        """The makers of doubles whose NaN's bits are read, directly or through others."""
+        out: set[int] = set()
+        work: list[int] = []
         for use in self.uses.values():
-            if use.value.bits & WIDE and use.decides:
-                work |= use.value.makers & self.doubles
-        while work & ~out:
-            new = work & ~out
-            out |= new
-            for number in _members(new):
-                work |= self.passes.get(number, 0)
+            if use.value.bits & _WIDE and use.decides:
+                work += use.value.makers & self.doubles
+        while work:
+            maker = work.pop()
+            if maker not in out:
+                out.add(maker)
+                work += self.passes.get(maker, ())
         return out
 
     def _told(self, entry: list[State]) -> tuple[dict[RegRef, Nan], ...]:
         """The facts at each block's start: registers whose NaN may differ; and, if those
         of a later block rely on it, that a register holds no NaN that SASS does not make."""
         out = [
-            {ref: v.bits for ref, v in state.items() if v.bits & DIRTY and ref in live}
-            for state, live in zip(entry, self.live.live_in, strict=True)
+            {r: v.bits for r, v in state.items() if v.bits & _DIRTY and live >> r & 1}
+            for state, live in zip(entry, self.live.in_bits, strict=True)
         ]
-        free = {Nan.SINGLE: Nan.FREE32, Nan.HALVES: Nan.FREE16}
+        free = {_SINGLE: _FREE32, _HALVES: _FREE16}
         work = [
-            (n, ref, free[kind])
+            (n, register, free[kind])
             for n, told in enumerate(out)
-            for ref, bits in told.items()
-            if (kind := _curable(Value(bits)))
+            for register, bits in told.items()
+            if (kind := _curable(bits))
         ]
         while work:
-            n, ref, none = work.pop()
+            n, register, none = work.pop()
             for edge in self.cfg.predecessors[n]:
-                for source in self._sources(self.cfg.blocks[edge.src], ref):
+                for source in self._sources(edge.src, register):
                     value = entry[edge.src].get(source, UNKNOWN)
                     if source not in out[edge.src] and not value.bits & none:
-                        out[edge.src][source] = BITS & ~none
+                        out[edge.src][source] = _BITS & ~none
                         work.append((edge.src, source, none))
-        return tuple(out)
+        return tuple({ALL[r]: Nan(bits) for r, bits in told.items()} for told in out)
 
-    def _sources(self, block: Block, ref: RegRef) -> set[RegRef]:
-        """The registers before a block whose bits ``ref`` may hold after it."""
-        out = {ref}
-        for ins in reversed(block.instructions):
-            if ins.offset in self.idle or not out & ins.writes:
+    def _sources(self, block: int, register: int) -> set[int]:
+        """The registers before a block whose bits ``register`` may hold after it."""
+        out = {register}
+        for step in reversed(self.steps[block]):
+            if out.isdisjoint(step.writes):
                 continue
-            for n, to in enumerate(_words(ins, "Rd")):
+            for to, sources in zip(step.words, step.copies, strict=False):
                 if to in out:
-                    for role in moved(ins):
-                        out |= set(_words(ins, role)[n : n + 1])
-            if ins.guard.is_true:
-                out -= ins.writes - {w for role in moved(ins) for w in _words(ins, role)}
+                    out.update(s for s in sources if isinstance(s, int))
+            if step.plain:
+                out.difference_update(set(step.writes).difference(step.moved))
         return out
 
     def _weights(self) -> list[int]:
@@ -245,10 +217,10 @@ class _Pass:
         entry: list[State | None] = [None] * len(blocks)
         entry[0] = {}
         rounds = [0] * len(blocks)
-        work = [0]
+        work, queued = [0], {0}
         while work:
-            index = min(work)
-            work.remove(index)
+            index = heappop(work)
+            queued.discard(index)
             rounds[index] += 1
             state = entry[index]
             assert state is not None
@@ -256,193 +228,168 @@ class _Pass:
             for edge in self.cfg.successors[index]:
                 if edge.kind == "back":
                     continue  # the path through the callee exists as call and ret edges
-                live = self.live.live_in[edge.dst]
-                told = {ref: v for ref, v in out.items() if ref in live}
+                live = self.live.in_bits[edge.dst]
+                told = {r: v for r, v in out.items() if live >> r & 1}
                 old = entry[edge.dst]
                 new = told if old is None else _joined(old, told)
                 if rounds[edge.dst] > _FEW:
-                    new = {ref: Value(v.bits, ANY, v.makers) for ref, v in new.items()}
+                    new = {r: Value(v.bits, ANY, v.makers) for r, v in new.items()}
                 if new != old:
                     entry[edge.dst] = new
-                    if edge.dst not in work:
-                        work.append(edge.dst)
+                    if edge.dst not in queued:
+                        queued.add(edge.dst)
+                        heappush(work, edge.dst)
         return [{} if state is None else state for state in entry]
 
     def _through(self, block: Block, state: State, weight: int) -> State:
         """The state after a block; with a weight, reads as bits are recorded."""
         state = dict(state)
-        for ins in block.instructions:
-            if ins.offset in self.idle:
-                continue
-            self._read(ins, state, weight, block)
-            if weight and made(ins) & WIDE:
-                self.passes[self.numbers[ins.offset]] = self._from(ins, state)
-            self._write(ins, state)
+        for step in self.steps[block.index]:
+            if state:
+                for register, what in step.reads:
+                    value = state.get(register)
+                    if value is not None and value.bits & what:
+                        if weight:
+                            self._use(step, register, value, weight, block)
+                        if step.movable and step.plain and (kind := _curable(value.bits)):
+                            left = _FREE16 if kind == _SINGLE else _FREE32
+                            state[register] = Value(left, value.bound)
+                if weight and any(state.get(r, UNKNOWN).bits & _DIRTY for r in step.copied):
+                    self.moves.add(step.ins.offset)
+            if weight and step.made & _WIDE:
+                self.passes[step.ins.offset] = self._from(step, state)
+            if step.makes or step.carries:
+                self._write(step, state)
+            elif state and step.plain:
+                for register in step.writes:
+                    state.pop(register, None)
+            elif state:
+                for register in step.writes:
+                    _put(state, register, UNKNOWN.joined(state.get(register, UNKNOWN)))
         return state
 
-    def _read(self, ins: Instruction, state: State, weight: int, block: Block) -> None:
-        roles, blind = numeric(ins)
-        seen = {ref: DIRTY for ref in ins.reads if ref.file in ("R", "UR") and ref in state}
-        for role in roles:
-            for n, ref in enumerate(_words(ins, role)):
-                if ref in seen:
-                    seen[ref] &= ~((Nan.HIGH if n else Nan.LOW) if blind == WIDE else blind)
-        for role in moved(ins):
-            for ref in _words(ins, role):
-                if seen.pop(ref, Nan(0)) and state[ref].bits & DIRTY and weight:
-                    self.moves.add(ins.offset)
-        movable = not (ins is block.last and traits(ins).ends_block)
-        for ref, what in seen.items():
-            value = state[ref]
-            if not value.bits & what:
-                continue
-            if weight:
-                decides = block.function not in self.routines and not takes_away(ins, ref)
-                self.uses[ins.offset, ref] = _Use(ins.offset, ref, value, weight, movable, decides)
-            if movable and (kind := _curable(value)) and ins.guard.is_true:
-                left = Nan.FREE16 if kind is Nan.SINGLE else Nan.FREE32
-                state[ref] = Value(left, value.bound)
+    def _use(self, step: Step, register: int, value: Value, weight: int, block: Block) -> None:
+        ins = step.ins
+        decides = block.function not in self.routines and not takes_away(ins, ALL[register])
+        self.uses[ins.offset, register] = _Use(
+            ins.offset, register, value, weight, step.movable, decides
+        )
 
-    def _from(self, ins: Instruction, state: State) -> int:
-        """The makers of doubles whose NaN an instruction passes on, as a mask."""
-        out = 0
-        for role in sources_of_doubles(ins):
-            for ref in _words(ins, role):
-                out |= state.get(ref, UNKNOWN).makers
-        return out & self.doubles
+    def _from(self, step: Step, state: State) -> frozenset[int]:
+        """The makers of doubles whose NaN an instruction passes on."""
+        out = _NONE
+        for register in step.passes:
+            out |= state.get(register, UNKNOWN).makers
+        return out & self.doubles if out else out
 
-    def _write(self, ins: Instruction, state: State) -> None:
-        new = self._results(ins, state)
-        for ref in ins.writes:
-            if ref.file not in ("R", "UR"):
-                continue
-            value = new.get(ref, UNKNOWN)
-            if not ins.guard.is_true:
-                value = value.joined(state.get(ref, UNKNOWN))
-            if value == UNKNOWN:
-                state.pop(ref, None)
+    def _write(self, step: Step, state: State) -> None:
+        new = dict(zip(step.words, self._results(step, state), strict=False))
+        for register in step.writes:
+            value = new.get(register, UNKNOWN)
+            if not step.plain:
+                value = value.joined(state.get(register, UNKNOWN))
+            _put(state, register, value)
+
+    def _results(self, step: Step, state: State) -> Sequence[Value]:
+        """What is known of the words of a result."""
+        makes, words = step.makes, step.words
+        if step.carries:
+            makers = self._from(step, state)
+            return [Value(_BITS | _HIGH, ANY, makers)] * len(words) if makers else ()
+        if makes == COPY:
+            return [_one_of(sources, state) for sources in step.copies]
+        size = step.size
+        for register in step.sources:
+            if register in state:
+                size = self._size(step.ins, state)
+                break
+        if makes == NUMBER:
+            return (Value(_FREE16, ANY if size is None else size),)
+        at = step.ins.offset
+        clean = at in self.at_once
+        mine = _NONE if clean else frozenset((at,))
+        if makes == SINGLE:
+            if clean or (size is not None and size <= values.NUMBER):
+                value = Value(_FREE16, ANY if size is None else size)
             else:
-                state[ref] = value
+                value = Value(_FREE16 | _SINGLE, ANY if size is None else size, mine)
+            return [value] * len(words)
+        if makes == HALVES:
+            return [Value(_FREE32 if clean else _FREE32 | _HALVES, ANY, mine)] * len(words)
+        parts = (_HIGH,) if step.made == _HIGH else (_LOW, _HIGH)
+        return [Value(_BITS | part, ANY, frozenset((at,))) for part in parts]
 
-    def _results(self, ins: Instruction, state: State) -> State:
-        if roles := moved(ins):
-            return self._moved(ins, roles, state)
-        kind = made(ins)
-        if carries(ins) and (makers := self._from(ins, state)):
-            return {ref: Value(BITS | Nan.HIGH, ANY, makers) for ref in _words(ins, "Rd")}
+    def _size(self, ins: Instruction, state: State) -> int | None:
+        def known(ref: RegRef) -> int:
+            return state.get(bit_number(ref), UNKNOWN).bound
 
-        def bound(role: str) -> int:
-            return bound_of(ins, role, lambda r: state.get(r, UNKNOWN).bound)
+        return float_result(ins, lambda role: bound_of(ins, role, known))
 
-        size = float_result(ins, bound)
-        words = _words(ins, "Rd")
-        if not kind:
-            if size is None or len(words) != 1:
-                return {}
-            return {words[0]: Value(Nan.FREE16, size)}
-        number = self.numbers[ins.offset]
-        if kind is Nan.SINGLE:
-            sure = size is not None and size <= NUMBER
-            bits = Nan.FREE16 if sure or self.at_once >> number & 1 else Nan.FREE16 | Nan.SINGLE
-            makers = 1 << number if bits & DIRTY else 0
-            return {ref: Value(bits, ANY if size is None else size, makers) for ref in words}
-        if kind is Nan.HALVES:
-            clean = self.at_once >> number & 1
-            bits = Nan.FREE32 if clean else Nan.FREE32 | Nan.HALVES
-            return {ref: Value(bits, ANY, 0 if clean else 1 << number) for ref in words}
-        if kind is Nan.HIGH:
-            return {words[0]: Value(BITS | Nan.HIGH, ANY, 1 << number)}
-        parts = (Nan.LOW, Nan.HIGH)
-        return {
-            ref: Value(BITS | part, ANY, 1 << number)
-            for ref, part in zip(words, parts, strict=False)
-        }
-
-    def _moved(self, ins: Instruction, roles: tuple[str, ...], state: State) -> State:
-        out: State = {}
-        for n, ref in enumerate(_words(ins, "Rd")):
-            value: Value | None = None
-            for role in roles:
-                source = _words(ins, role)
-                one = state.get(source[n], UNKNOWN) if source else _constant(ins, role)
-                value = one if value is None else value.joined(one)
-            out[ref] = value or UNKNOWN
-        return out
-
-    def _more(self, weights: list[int]) -> int:
+    def _more(self, weights: list[int]) -> set[int]:
         """Makers whose results are cheaper to repair at once."""
-        out = 0
+        out: set[int] = set()
         alone: dict[int, int] = {}
         where = {
-            self.numbers[i.offset]: weights[b.index]
-            for b in self.cfg.blocks
-            for i in b.instructions
-            if i.offset in self.numbers
+            step.ins.offset: weight
+            for some, weight in zip(self.steps, weights, strict=True)
+            for step in some
+            if step.made
         }
         for use in self.uses.values():
-            makers = use.value.makers & ~self.at_once & ~self.doubles
-            if use.value.bits & WIDE:
+            makers = use.value.makers - self.at_once - self.doubles
+            if use.value.bits & _WIDE:
                 # It may also hold a double's word, from another path of a lane: not repaired here.
                 out |= makers
                 continue
-            kept = use.movable and bool(_curable(use.value))
-            if not kept or sum(where[n] for n in _members(makers)) < use.weight:
+            kept = use.movable and bool(_curable(use.value.bits))
+            if not kept or sum(where[n] for n in makers) < use.weight:
                 out |= makers
-            elif makers and not makers & makers - 1:
-                number = makers.bit_length() - 1
-                alone[number] = alone.get(number, 0) + use.weight
-        for number, weight in alone.items():
-            if weight > where[number]:
-                out |= 1 << number
+            elif len(makers) == 1:
+                (maker,) = makers
+                alone[maker] = alone.get(maker, 0) + use.weight
+        out |= {maker for maker, weight in alone.items() if weight > where[maker]}
         return out
 
 
-def _curable(value: Value) -> Nan:
+def _curable(bits: int) -> int:
     """The format in which a register can be repaired, whatever made it; 0 if it cannot."""
-    dirty = value.bits & DIRTY
-    if dirty == Nan.SINGLE and not value.bits & Nan.FREE32:
-        return Nan.SINGLE
-    if dirty == Nan.HALVES and not value.bits & Nan.FREE16:
-        return Nan.HALVES
-    return Nan(0)
+    dirty = bits & _DIRTY
+    if dirty == _SINGLE and not bits & _FREE32:
+        return _SINGLE
+    if dirty == _HALVES and not bits & _FREE16:
+        return _HALVES
+    return 0
 
 
-def _constant(ins: Instruction, role: str) -> Value:
-    """A source without a tracked register: RZ, an immediate, a constant."""
-    operand = ins.get(role)
-    if isinstance(operand, Reg) and operand.is_zero:
-        return Value(Nan(0), bound_of(ins, role, lambda _: ANY))
-    if isinstance(operand, Imm) and operand.bits == 32:
-        bits = Nan(0)
-        if operand.value & 0x7FFFFFFF > 0x7F800000 and operand.value != 0x7FFFFFFF:
-            bits |= Nan.FREE32
-        for half in (operand.value & 0xFFFF, operand.value >> 16 & 0xFFFF):
-            if half & 0x7FFF > 0x7C00 and half != 0x7FFF:
-                bits |= Nan.FREE16
-        return Value(bits, bound_of(ins, role, lambda _: ANY))
-    return UNKNOWN
+def _one_of(sources: tuple[int | Value, ...], state: State) -> Value:
+    """What is known of a word that is one of several."""
+    out: Value | None = None
+    for source in sources:
+        one = state.get(source, UNKNOWN) if isinstance(source, int) else source
+        out = one if out is None else out.joined(one)
+    return UNKNOWN if out is None else out
 
 
-def _words(ins: Instruction, role: str) -> list[RegRef]:
-    operand = ins.get(role)
-    if not isinstance(operand, Reg) or operand.is_zero:
-        return []
-    return [RegRef(operand.file, operand.index + i) for i in range(operand.width)]
-
-
-def _members(mask: int) -> Iterator[int]:
-    while mask:
-        yield (mask & -mask).bit_length() - 1
-        mask &= mask - 1
+def _put(state: State, register: int, value: Value) -> None:
+    if value == UNKNOWN:
+        state.pop(register, None)
+    else:
+        state[register] = value
 
 
 def _joined(a: State, b: State) -> State:
     """The join of two paths; a register missing from one of them is UNKNOWN there."""
     out: State = {}
-    for ref in a.keys() | b.keys():
-        value = a.get(ref, UNKNOWN).joined(b.get(ref, UNKNOWN))
-        if value != UNKNOWN:
-            out[ref] = value
+    for register, value in a.items():
+        other = b.get(register, UNKNOWN)
+        joined = value if other is value else value.joined(other)
+        if joined != UNKNOWN:
+            out[register] = joined
+    for register, value in b.items():
+        if register not in a:
+            joined = UNKNOWN.joined(value)
+            if joined != UNKNOWN:
+                out[register] = joined
     return out
 
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from sassxlate.cfg import Cfg, Liveness, Uniformity
+from sassxlate.cfg.register_sets import bits_of, of_files, refs_of
 from sassxlate.disasm.rdna3.instruction import S, V
 from sassxlate.disasm.sass.instruction import Const, Instruction, Mem, Reg, RegRef
 from sassxlate.disasm.sass.traits import traits
@@ -59,7 +60,11 @@ class _Sgprs:
 
 
 def refs(cfg: Cfg) -> frozenset[RegRef]:
-    return frozenset(r for b in cfg.blocks for i in b.instructions for r in i.reads | i.writes)
+    found = 0
+    for block in cfg.blocks:
+        for ins in block.instructions:
+            found |= bits_of(ins.reads) | bits_of(ins.writes)
+    return refs_of(found)
 
 
 def _tuples(ins: Instruction) -> Iterable[Reg]:
@@ -78,14 +83,12 @@ def unsafe_uniforms(
 ) -> frozenset[int]:
     """UR indices that one shared copy cannot serve: written while some live lanes are elsewhere,
     and either read in another block or needed by lanes that wait."""
-    unsafe: set[int] = set()
+    needed, lost = bits_of(pending), 0
     for block in cfg.blocks:
-        if uniformity.converged[block.index]:
-            continue
-        for ins in block.instructions:
-            for w in ins.writes:
-                if w.file == "UR" and (w in live.live_out[block.index] or w in pending):
-                    unsafe.add(w.index)
+        if not uniformity.converged[block.index]:
+            for ins in block.instructions:
+                lost |= bits_of(ins.writes) & (live.out_bits[block.index] | needed)
+    unsafe = {r.index for r in refs_of(lost & of_files("UR"))}
     changed = True
     groups = [
         range(r.index, r.index + r.width)
@@ -107,8 +110,12 @@ def dead_instructions(cfg: Cfg) -> frozenset[int]:
     """Offsets of instructions whose result no instruction of the kernel ever reads, typically the
     stack pointer of a kernel without a stack."""
     every = [i for block in cfg.blocks for i in block.instructions]
-    read = frozenset(r for i in every for r in i.reads)
-    return frozenset(i.offset for i in every if traits(i).pure and i.writes and not i.writes & read)
+    read = 0
+    for ins in every:
+        read |= bits_of(ins.reads)
+    return frozenset(
+        i.offset for i in every if i.writes and not bits_of(i.writes) & read and traits(i).pure
+    )
 
 
 def constant_uses(

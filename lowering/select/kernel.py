@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from sassxlate.cfg import Cfg, Liveness
 from sassxlate.cfg.graph import label_of
-from sassxlate.cfg.liveness import live_before
+from sassxlate.cfg.liveness import bits_before
+from sassxlate.cfg.register_sets import refs_of
 from sassxlate.disasm.rdna3.instruction import Inst, Item, Label, S, V
 from sassxlate.disasm.sass.instruction import RegRef
 from sassxlate.disasm.sass.traits import traits
@@ -159,11 +160,13 @@ def _pieces(
     for block, body in zip(plan.cfg.blocks, bodies, strict=True):
         converged = plan.uniformity.converged[block.index]
         merged = frozenset[RegRef]() if converged else plan.pending_live
+        ends = {found.members[-1].offset for found in body.found}
         live_after: dict[int, frozenset[RegRef]] = {}
-        now = live.live_out[block.index]
+        now = live.out_bits[block.index]
         for ins in reversed(block.instructions):
-            live_after[ins.offset] = now
-            now = live_before(ins, now)
+            if ins.offset in ends:
+                live_after[ins.offset] = refs_of(now)
+            now = bits_before(ins, now)
         for found in body.found:
             part = Region(block.index, found.members, converged, merged, around)
             first, end = found.starts[0], found.starts[-1]

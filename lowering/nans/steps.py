@@ -1,0 +1,189 @@
+"""Instructions as the pass over NaN bits takes them: what is read and made, as integers.
+
+The pass visits each instruction several times; what depends on the instruction alone is found once,
+here.  Registers are the numbers of their bits (``cfg/register_sets.py``), differences are plain
+integers with the values of :class:`.reads.Nan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from sassxlate.cfg import Block
+from sassxlate.cfg.register_sets import FIRST, bit_number
+from sassxlate.disasm.sass.instruction import Imm, Instruction, Reg
+from sassxlate.disasm.sass.traits import traits
+from sassxlate.lowering.nans.reads import (
+    BITS,
+    DIRTY,
+    WIDE,
+    Nan,
+    carries,
+    made,
+    moved,
+    numeric,
+    sources_of_doubles,
+)
+from sassxlate.lowering.nans.values import ANY, bound_of, float_result
+
+
+class Value(NamedTuple):
+    """What is known of a register: its bits (of :class:`.reads.Nan`), its bound as a float, the
+    makers of its NaN by number."""
+
+    bits: int = int(BITS)
+    bound: int = ANY
+    makers: frozenset[int] = frozenset()
+
+    def joined(self, other: Value) -> Value:
+        if self == other:
+            return self
+        makers = self.makers
+        if other.makers is not makers and other.makers:
+            makers = makers | other.makers if makers else other.makers
+        return Value(self.bits | other.bits, max(self.bound, other.bound), makers)
+
+
+UNKNOWN: Final = Value()
+State = dict[int, Value]  # by the number of the register's bit; a missing one is UNKNOWN
+
+
+# How an instruction's result comes about: nothing is known of it; it may be one of several sources,
+# bit for bit; a float whose NaN is SASS's; a NaN that may be another, of binary32, of halves, of a
+# double or its high word.
+NOTHING, COPY, NUMBER, SINGLE, HALVES, DOUBLE = range(6)
+
+
+class Step(NamedTuple):
+    """One instruction.
+
+    ``reads``: registers that it reads as bits, each with the differences that it would see.
+    ``moved``: those that it moves; ``copied``: the same without those that it reads as numbers.
+    ``sources``: the registers of its operands of binary32; ``size`` is the result's bound if
+    nothing is known of them.
+    ``copies``: for each word of the result the sources that it may be, registers or values.
+    ``passes``: registers whose NaN of a double it passes on; ``carries``: to a float.
+    """
+
+    ins: Instruction
+    reads: tuple[tuple[int, int], ...]
+    copied: tuple[int, ...]
+    moved: tuple[int, ...]
+    writes: tuple[int, ...]
+    plain: bool  # no guard
+    movable: bool  # whether code may be inserted before it
+    makes: int
+    made: int  # of Nan
+    words: tuple[int, ...]
+    copies: tuple[tuple[int | Value, ...], ...]
+    sources: tuple[int, ...]
+    size: int | None
+    passes: tuple[int, ...]
+    carries: bool
+
+
+_TRACKED: Final = ("R", "UR")
+
+
+def steps(block: Block, idle: frozenset[int]) -> list[Step]:
+    """The instructions of a block that are translated."""
+    last = block.last
+    ends = traits(last).ends_block
+    return [
+        _step(ins, not (ends and ins is last))
+        for ins in block.instructions
+        if ins.offset not in idle
+    ]
+
+
+def _step(ins: Instruction, movable: bool) -> Step:
+    reads, copied = _reads(ins)
+    writes = tuple(bit_number(ref) for ref in ins.writes if ref.file in _TRACKED)
+    kind, roles, carried = made(ins), moved(ins), carries(ins)
+    words = _words(ins, "Rd")
+    origin = tuple(w for role in roles for w in _words(ins, role))
+    makes, size = NOTHING, None
+    copies: tuple[tuple[int | Value, ...], ...] = ()
+    sources: tuple[int, ...] = ()
+    if roles:
+        makes = COPY
+        copies = tuple(_sources(ins, roles, n) for n in range(len(words)))
+    elif kind & WIDE:
+        makes = DOUBLE
+    elif kind & Nan.HALVES:
+        makes = HALVES
+    else:
+        size = float_result(ins, lambda role: bound_of(ins, role, lambda _: ANY))
+        if kind:
+            makes = SINGLE
+        elif size is not None and len(words) == 1:
+            makes = NUMBER
+        if makes and size is not None:
+            sources = tuple(_registers(ins))
+    passes: tuple[int, ...] = ()
+    if carried or kind & WIDE:
+        passes = tuple(w for role in sources_of_doubles(ins) for w in _words(ins, role))
+    return Step(
+        ins, reads, copied, origin, writes, ins.guard.is_true, movable, makes, int(kind), words,
+        copies, sources, size, passes, carried and not roles,
+    )  # fmt: skip
+
+
+def _reads(ins: Instruction) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
+    """The registers that are read as bits, and those that are moved."""
+    seen = {bit_number(ref): int(DIRTY) for ref in ins.reads if ref.file in _TRACKED}
+    if not seen:
+        return (), ()
+    roles, blind = numeric(ins)
+    for role in roles:
+        for n, word in enumerate(_words(ins, role)):
+            if word in seen:
+                seen[word] &= ~int((Nan.HIGH if n else Nan.LOW) if blind == WIDE else blind)
+    copied: list[int] = []
+    for role in moved(ins):
+        copied += (word for word in _words(ins, role) if seen.pop(word, 0))
+    return tuple((word, what) for word, what in seen.items() if what), tuple(copied)
+
+
+def _words(ins: Instruction, role: str) -> tuple[int, ...]:
+    """The registers of an operand; none for RZ and for what is no register."""
+    operand = ins.operands.get(role)
+    if not isinstance(operand, Reg) or operand.is_zero:
+        return ()
+    first = FIRST[operand.file] + operand.index
+    return tuple(range(first, first + operand.width))
+
+
+def _registers(ins: Instruction) -> Iterable[int]:
+    for role in ("Ra", "Rb", "Rc"):
+        yield from _words(ins, role)[:1]
+
+
+def _sources(ins: Instruction, roles: tuple[str, ...], n: int) -> tuple[int | Value, ...]:
+    """What word ``n`` of a moved result may be."""
+    return tuple(
+        words[n] if (words := _words(ins, role)) else _constant(ins, role) for role in roles
+    )
+
+
+def _constant(ins: Instruction, role: str) -> Value:
+    """A source without a tracked register: RZ, an immediate, a constant."""
+    operand = ins.get(role)
+    if isinstance(operand, Reg) and operand.is_zero:
+        return Value(0, bound_of(ins, role, lambda _: ANY))
+    if isinstance(operand, Imm) and operand.bits == 32:
+        bits = 0
+        if operand.value & 0x7FFFFFFF > 0x7F800000 and operand.value != 0x7FFFFFFF:
+            bits |= int(Nan.FREE32)
+        for half in (operand.value & 0xFFFF, operand.value >> 16 & 0xFFFF):
+            if half & 0x7FFF > 0x7C00 and half != 0x7FFF:
+                bits |= int(Nan.FREE16)
+        return Value(bits, bound_of(ins, role, lambda _: ANY))
+    return UNKNOWN
+
+
+__all__ = [
+    "COPY", "DOUBLE", "HALVES", "NOTHING", "NUMBER", "SINGLE", "UNKNOWN", "State", "Step", "Value",
+    "steps",
+]  # fmt: skip
