@@ -10,6 +10,10 @@ instructions before which all memory accesses must be done, since another thread
 The line ``blocks`` has the start of each block's code, as ``RDNA3:SASS``; a line ``added
 KIND`` the runs of instructions that implement no SASS, as ``FIRST-END``: those that the translator
 inserts (:data:`ADDED`).
+
+The line ``unaligned`` says that the kernel's accesses to memory rely on the hardware's alignment,
+which is none, because they are not the SASS's one by one: the emulated device then leaves CUDA's
+error 716 to the code (``s_trap 16``).
 """
 
 from __future__ import annotations
@@ -25,6 +29,8 @@ from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item, Label
 
 OWNER: Final = b"SASSXLATE\0"
 TYPE: Final = 0x5358  # "SX"
+
+UNALIGNED: Final = "unaligned\n"
 
 PROLOGUE, POINT, GUARD, NEXT = "prologue", "point", "guard", "next"
 SCHEDULER, SHARED = "scheduler", "shared"
@@ -212,6 +218,19 @@ def offsets(note_text: str, kernel: str, what: Literal["uniform", "fence"]) -> f
     return frozenset()
 
 
+def unaligned(note_text: str, kernel: str) -> bool:
+    """Whether a kernel has the line ``unaligned``."""
+    lines = iter(note_text.splitlines())
+    if f"kernel {kernel}" not in lines:
+        return False
+    for line in lines:
+        if line.startswith("kernel "):
+            return False
+        if line == UNALIGNED.strip():
+            return True
+    return False
+
+
 def at(rows: tuple[tuple[int, str], ...], offset: int) -> str | None:
     """The SASS that the instruction at an offset came from."""
     found = None
@@ -225,6 +244,7 @@ def at(rows: tuple[tuple[int, str], ...], offset: int) -> str | None:
 __all__ = [
     "ADDED",
     "OWNER",
+    "UNALIGNED",
     "Exact",
     "added",
     "at",
@@ -236,5 +256,6 @@ __all__ = [
     "parse",
     "sass_text",
     "source_map",
+    "unaligned",
     "with_origin",
 ]

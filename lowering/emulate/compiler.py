@@ -188,7 +188,8 @@ def compile_code_object(
     obj = read(data)
     k = obj.kernel(kernel)
     options = options or CompileOptions()
-    note = source_map.find(data) if options.strict else ""
+    marked = source_map.UNALIGNED.encode() in data
+    note = source_map.find(data) if options.strict or marked else ""
     options = replace(
         options,
         float_mode=k.descriptor.float_mode,
@@ -199,5 +200,6 @@ def compile_code_object(
         uniform=source_map.offsets(note, kernel, "uniform"),
         fences=source_map.offsets(note, kernel, "fence"),
         target=obj.target,
+        align="unaligned" if source_map.unaligned(note, kernel) else options.align,
     )
     return compile_kernel(obj.text, k.entry, options, kernel)

@@ -13,6 +13,7 @@ from sassxlate.errors import EmulatorError
 from sassxlate.lowering.target import DEFAULT, Target
 
 Isa = Literal["avx512", "avx2"]
+Alignment = Literal["natural", "unaligned"]
 
 _NEEDS_AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd")
 
@@ -24,7 +25,8 @@ class CompileOptions:
     """Options of a compilation.
 
     ``isa`` None is the host's best.  ``align``: "natural" faults as CUDA does (8 bytes for b64,
-    16 for b128), "dword" requires at most 4, as code compiled for AMD may rely on.  ``float_mode``
+    16 for b128); "unaligned" lets every access but an atomic be at any address, as the hardware
+    does in the mode that AMD's drivers set, which LLVM relies on.  ``float_mode``
     is the kernel descriptor's FLOAT_MODE byte: rounding 3:0, denormals 7:4; ``scratch`` its bytes
     of scratch per lane, a lower bound for every launch; ``sgprs`` has a bit for each SGPR that a
     launch initialises; ``uniform`` are offsets, from the entry, of v_readfirstlane instructions
@@ -40,7 +42,7 @@ class CompileOptions:
     strict: bool = False
     isa: Isa | None = None
     opt: int = 1
-    align: Literal["natural", "dword"] = "natural"
+    align: Alignment = "natural"
     float_mode: int = 0xF0
     ieee: bool = False
     dx10_clamp: bool = True

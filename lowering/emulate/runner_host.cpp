@@ -224,13 +224,13 @@ extern "C" void *sx_pack_open(const uint8_t *data, uint64_t size) {
 
 extern "C" void sx_pack_close(void *pack) { delete static_cast<sx::Pack *>(pack); }
 
-// Builds a kernel; `missing` takes at most `room` of the shapes that no pack has.  Not 0 if there is code.
+// Builds a kernel, whose accesses may be unaligned if bit 16 of `mode` is set; `missing` takes at most `room` of the shapes that no pack has.  Not 0 if there is code.
 extern "C" int sx_build(void *const *packs, uint64_t count, const uint8_t *text, uint64_t size, uint32_t entry,
                         uint32_t mode, uint32_t counts, Built *built, sx::Shape *missing, uint64_t room) {
   std::vector<const sx::Pack *> all;
   for (uint64_t i = 0; i < count; i++) all.push_back(static_cast<const sx::Pack *>(packs[i]));
   sx::BuiltKernel out;
-  bool done = sx::build_kernel(all, {text, size, entry, mode, counts != 0}, out);
+  bool done = sx::build_kernel(all, {text, size, entry, mode & 0xffff, counts != 0, mode >> 16 & 1}, out);
   *built = Built{reinterpret_cast<void *>(out.entry), out.code, out.size, out.frame, out.instructions, out.blocks,
                  uint32_t(out.missing.size()), {}};
   strncpy(built->why, out.why.c_str(), sizeof built->why - 1);

@@ -166,7 +166,9 @@ def rows() -> Iterator[Semantics]:
         yield row(f"v_lshlrev_b{w}", k, f"{k} {k}", lshlrev)
         yield row(f"v_lshrrev_b{w}", k, f"{k} {k}", lshrrev)
         yield row(f"v_ashrrev_i{w}", k, f"{k} {k}", ashrrev)
-        yield row(f"v_cndmask_b{w}", k, f"{k} {k} m", cndmask)
+    # Its sources may be negated and made absolute, which changes their sign bits alone.
+    yield row("v_cndmask_b32", "b32", "f32 f32 m", cndmask)
+    yield row("v_cndmask_b16", "b16", "b16 b16 m", cndmask)
     yield row("v_lshlrev_b64", "b64", "b32 b64", lshlrev)
     yield row("v_lshrrev_b64", "b64", "b32 b64", lshrrev)
     yield row("v_ashrrev_i64", "b64", "b32 b64", ashrrev)

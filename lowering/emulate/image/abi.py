@@ -33,6 +33,15 @@ class DeviceFault(IntEnum):
     TRACED = 8
 
 
+TRAP_MISALIGNED: Final = 16  # the number of s_trap that stands for CUDA's error 716
+
+
+def trap_fault(number: int) -> DeviceFault:
+    """What s_trap of a number is.  Code whose accesses are not the SASS's one by one checks their
+    alignment itself, and tells so."""
+    return DeviceFault.MISALIGNED if number == TRAP_MISALIGNED else DeviceFault.TRAP
+
+
 class Access(IntEnum):
     """SxAccess, an argument of SxRuntime.resolve."""
 

@@ -31,6 +31,7 @@ from sassxlate.disasm.rdna3.tables.operand_codes import (
 from sassxlate.lowering.emulate.image.abi import PRIVATE_APERTURE_HI, SHARED_APERTURE_HI
 from sassxlate.lowering.emulate.stencils import frame
 from sassxlate.lowering.emulate.stencils.stencil import immediates
+from sassxlate.lowering.emulate.wave.memory import has_alignment
 from sassxlate.lowering.emulate.wave.straight import NOTHING
 
 
@@ -73,7 +74,7 @@ class Control(IntEnum):
     UNSUPPORTED = 11
 
 
-READS_MEMORY, MODE, DPP = 1, 2, 4  # flags of a row
+READS_MEMORY, MODE, DPP, ACCESS = 1, 2, 4, 8  # flags of a row
 Y_DESTINATION, DPP_SOURCE = 1, 2  # flags of a field
 NO_BIT: Final = 255
 
@@ -288,6 +289,7 @@ def _row(t: _Tables, lays: tuple[Layout, ...]) -> bytes:
     flags = READS_MEMORY if READS.match(op) else 0
     flags |= MODE if any(r is not None and r.mode for r in rows) else 0
     flags |= DPP if lay.dpp else 0
+    flags |= ACCESS if has_alignment(op) else 0
     mode_bits = 0
     if lay.format.name.startswith("VOP3"):
         mode_bits = 1 << 15 | (3 << 59 if lay.format.name != "VOP3P" else 0)

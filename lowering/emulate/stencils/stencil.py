@@ -8,7 +8,7 @@ plus the value of a symbol, ``V0`` to ``V5`` or ``S0`` to ``S5``, which the libr
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sassxlate.cfg.rdna3_flow import ModeBits
 from sassxlate.disasm.rdna3.codec.decode.instruction import decode
@@ -19,7 +19,7 @@ from sassxlate.disasm.rdna3.tables.opcodes import OPS
 from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO, SGPRS, VCC_LO
 from sassxlate.domain.interface import is_zero
 from sassxlate.errors import EmulatorError
-from sassxlate.lowering.emulate.image.abi import DeviceFault, WaveLayout
+from sassxlate.lowering.emulate.image.abi import WaveLayout, trap_fault
 from sassxlate.lowering.emulate.stencils import frame
 from sassxlate.lowering.emulate.wave import memory_helpers, vector_access
 from sassxlate.lowering.emulate.wave.context import Context
@@ -30,7 +30,7 @@ from sassxlate.lowering.llvm.domain import LlvmDomain
 from sassxlate.lowering.llvm.ir_text import Function, Module, Val, const
 
 if TYPE_CHECKING:
-    from sassxlate.lowering.emulate.options import Isa
+    from sassxlate.lowering.emulate.options import Alignment, Isa
 
 OPERANDS = 6  # of an instruction: both halves of a dual one have three
 V_STEP, S_STEP = 32, 16  # canonical registers from one operand to the next
@@ -44,6 +44,7 @@ SYMBOLS = (
     "PC",
     "NUMBER",
 )
+UNALIGNED: Final = 1 << 16  # native/hip/stencils.h has the same number
 NEXT, TAKEN = "NEXT", "TAKEN"
 _CALL = "preserve_nonecc void"
 
@@ -51,7 +52,7 @@ _CALL = "preserve_nonecc void"
 @dataclass(frozen=True, slots=True, order=True)
 class Shape:
     """The canonical encoding (64 bits, and the DPP word if there is one), and MODE where the
-    instruction depends on it, otherwise -1."""
+    instruction depends on it, otherwise -1; `UNALIGNED` for an access to memory at any byte."""
 
     word: int
     dpp: int = 0
@@ -204,9 +205,11 @@ class StencilBuilder:
         inst = shape.instruction()
         fn = StencilFunction(self.module, name, self.attributes)
         d = LlvmDomain(fn, avx512=self.isa == "avx512", seed_offset=int(WaveLayout.STRICT_SEED))
-        mode = ModeBits(shape.mode).mode() if shape.mode >= 0 else Mode()
+        anywhere = shape.mode == UNALIGNED
+        mode = ModeBits(shape.mode).mode() if shape.mode >= 0 and not anywhere else Mode()
         assert mode is not None
-        c = Context(self.module, fn, d, _Frame(fn, d), "natural", False, mode)
+        align: Alignment = "unaligned" if anywhere else "natural"
+        c = Context(self.module, fn, d, _Frame(fn, d), align, False, mode)
         c.symbolic_pc = fn.emit_new(f"trunc i64 {symbol('PC')} to i32")
         c.immediates = tuple(
             Val(self._word(fn, f"IMM{i}"), 64, False) for i in range(immediates(inst.op))
@@ -254,8 +257,9 @@ class StencilBuilder:
     def _trap(self, c: Context, fn: StencilFunction, inst: Inst) -> None:
         lane = c.d.and_(c.d.ctz(c.state.exec_mask()), const(31, 32))
         name = memory_helpers.fault(self.module)
+        kind = int(trap_fault(inst.imm & 0xFF))
         where = f"i32 {c.pc_ref}, i32 {lane.ref}, i64 {inst.imm & 0xFF}"
-        fn.do(f"call void {name}(ptr %w, i32 {int(DeviceFault.TRAP)}, {where})")
+        fn.do(f"call void {name}(ptr %w, i32 {kind}, {where})")
         fn.do("unreachable")
 
 

@@ -27,31 +27,31 @@ def _pair_addresses(j: int, kind: str) -> str:
     )
 
 
-def load_pair(j: int) -> str:
+def load_pair(j: int, align: int) -> str:
     return (
-        f"  %w{j} = load volatile i64, ptr %p{j}, align 4\n"
+        f"  %w{j} = load volatile i64, ptr %p{j}, align {align}\n"
         f"  %wl{j} = trunc i64 %w{j} to i32\n  store i32 %wl{j}, ptr %l{j}\n"
         f"  %ws{j} = lshr i64 %w{j}, 32\n  %wh{j} = trunc i64 %ws{j} to i32\n"
         f"  store i32 %wh{j}, ptr %h{j}\n"
     )
 
 
-def store_pair(j: int) -> str:
+def store_pair(j: int, align: int) -> str:
     return (
         f"  %wl{j} = load i32, ptr %l{j}\n  %wh{j} = load i32, ptr %h{j}\n"
         f"  %wz{j} = zext i32 %wl{j} to i64\n  %wy{j} = zext i32 %wh{j} to i64\n"
         f"  %wx{j} = shl i64 %wy{j}, 32\n  %w{j} = or i64 %wx{j}, %wz{j}\n"
-        f"  store volatile i64 %w{j}, ptr %p{j}, align 4\n"
+        f"  store volatile i64 %w{j}, ptr %p{j}, align {align}\n"
     )
 
 
 def whole_or_apart(
-    space: str, bytes_: int, apart: str, move: Callable[[int], str], kind: str
+    space: str, bytes_: int, align: int, apart: str, move: Callable[[int, int], str], kind: str
 ) -> str:
     """A lane's access in 64 bits at a time if possible (`in_pairs`), otherwise by dwords."""
     if not in_pairs(space, bytes_):
         return apart
-    pairs = "".join(_pair_addresses(j, kind) + move(j) for j in range(bytes_ // 8))
+    pairs = "".join(_pair_addresses(j, kind) + move(j, min(align, 4)) for j in range(bytes_ // 8))
     if space == "g":
         return pairs
     return (

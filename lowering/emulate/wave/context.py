@@ -25,7 +25,7 @@ class Context:
     fn: Function
     d: LlvmDomain
     state: State
-    align: Literal["natural", "dword"]
+    align: Literal["natural", "unaligned"]
     strict: bool
     mode: Mode
     scratch: int = 0  # bytes per lane, a lower bound for every launch

@@ -7,7 +7,7 @@ import re
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst
 from sassxlate.lowering.emulate.wave import atomic_helpers, vector_access
 from sassxlate.lowering.emulate.wave.context import Context, is_off
-from sassxlate.lowering.emulate.wave.vector_access import Address, VectorAccess
+from sassxlate.lowering.emulate.wave.vector_access import Address, Alignment, VectorAccess
 from sassxlate.lowering.llvm.ir_text import Val, const
 
 _SPACE = {"global": "g", "flat": "f", "scratch": "s", "ds": "l"}
@@ -30,11 +30,22 @@ def shape_of(op: str) -> VectorAccess | None:
     return VectorAccess(base.bytes, base.signed, half) if base and "d16" in op else None
 
 
-def alignment(c: Context, bytes_: int) -> int:
-    """CUDA's natural alignment; 12 bytes and relaxed accesses need dwords."""
-    if bytes_ == 12 or (bytes_ > 4 and c.align == "dword"):
-        return 4
-    return bytes_
+def alignment(c: Context, bytes_: int) -> Alignment:
+    """CUDA's natural alignment, and dwords for 12 bytes; or the hardware's, which is none: the fast
+    forms are for whole dwords then."""
+    if c.align == "unaligned":
+        return Alignment(1, min(bytes_, 4))
+    least = 4 if bytes_ == 12 else bytes_
+    return Alignment(least, least)
+
+
+_ACCESS = re.compile(r"(global|flat|scratch|ds)_(load|store)_(?!addtid|lds|xchg)")
+
+
+def has_alignment(op: str) -> bool:
+    """Whether an instruction is a vector load or store, which `CompileOptions.align` decides on:
+    atomics are aligned in every mode."""
+    return _ACCESS.match(op) is not None
 
 
 # --- addresses -----------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from sassxlate.lowering.emulate.image.abi import (
     Rt,
     WaveLayout,
 )
-from sassxlate.lowering.emulate.wave import access64
+from sassxlate.lowering.emulate.wave import access64, unaligned
 from sassxlate.lowering.llvm.ir_text import Module
 
 ATTRIBUTES = "nounwind"
@@ -315,7 +315,7 @@ def _all_at_once(space: str, bytes_: int, align: int) -> str:
         f"  %vlim.1 = insertelement {v64} poison, i64 %vlim.s, i64 0\n"
         f"  %vlim = shufflevector {v64} %vlim.1, {v64} poison, <32 x i32> zeroinitializer\n"
         f"  %vc1 = icmp ult {v64} %voff, %vlim\n"
-        f"  %vlow = and {v64} %wide, splat (i64 {align - 1})\n"
+        f"  %vlow = and {v64} %wide, splat (i64 {max(align, min(bytes_, 4)) - 1})\n"
         f"  %vc2 = icmp eq {v64} %vlow, zeroinitializer\n"
         "  %vc = and <32 x i1> %vc1, %vc2\n  %vm = bitcast <32 x i1> %vc to i32\n"
         "  %inactive = xor i32 %exec, -1\n  %vm1 = or i32 %vm, %inactive\n"
@@ -381,6 +381,11 @@ def _scatter_all(m: Module, space: str, bytes_: int, align: int) -> str:
     return out + "  br label %done\n"
 
 
+def _apart(space: str, bytes_: int, align: int) -> bool:
+    """Whether an access may have to go byte by byte (`unaligned`)."""
+    return align == 1 and bytes_ > 1 and space in ("s", "f")
+
+
 def load(
     m: Module, space: str, bytes_: int, align: int, signed: bool, *, avx512: bool = False
 ) -> str:
@@ -389,19 +394,21 @@ def load(
     if name in m.functions:
         return f"@{name}"
     body = located(m, space, bytes_, align, Access.READ)
+    if _apart(space, bytes_, align):
+        body += unaligned.in_bytes(bytes_) + unaligned.load_bytes(bytes_, signed) + "dwords:\n"
     apart = ""
     for i in range(_pieces(bytes_)):
         apart += _piece(i, "out")
         if bytes_ < 4:
             op = "sext" if signed else "zext"
             apart += (
-                f"  %n{i} = load volatile i{8 * bytes_}, ptr %q{i}, align {bytes_}\n"
+                f"  %n{i} = load volatile i{8 * bytes_}, ptr %q{i}, align {min(bytes_, align)}\n"
                 f"  %v{i} = {op} i{8 * bytes_} %n{i} to i32\n"
             )
         else:
-            apart += f"  %v{i} = load volatile i32, ptr %q{i}, align 4\n"
+            apart += f"  %v{i} = load volatile i32, ptr %q{i}, align {min(align, 4)}\n"
         apart += f"  store i32 %v{i}, ptr %b{i}\n"
-    body += access64.whole_or_apart(space, bytes_, apart, access64.load_pair, "out")
+    body += access64.whole_or_apart(space, bytes_, align, apart, access64.load_pair, "out")
     # A partial dword at scratch's end is not special-cased: such bytes go lane by lane.
     first = (
         _gather_all(m, space, bytes_, align, signed)
@@ -417,16 +424,18 @@ def store(m: Module, space: str, bytes_: int, align: int, *, avx512: bool = Fals
     if name in m.functions:
         return f"@{name}"
     body = located(m, space, bytes_, align, Access.WRITE)
+    if _apart(space, bytes_, align):
+        body += unaligned.in_bytes(bytes_) + unaligned.store_bytes(bytes_) + "dwords:\n"
     apart = ""
     for i in range(_pieces(bytes_)):
         apart += _piece(i, "data") + f"  %v{i} = load i32, ptr %b{i}\n"
         if bytes_ < 4:
             apart += (
                 f"  %n{i} = trunc i32 %v{i} to i{8 * bytes_}\n"
-                f"  store volatile i{8 * bytes_} %n{i}, ptr %q{i}, align {bytes_}\n"
+                f"  store volatile i{8 * bytes_} %n{i}, ptr %q{i}, align {min(bytes_, align)}\n"
             )
         else:
-            apart += f"  store volatile i32 %v{i}, ptr %q{i}, align 4\n"
-    body += access64.whole_or_apart(space, bytes_, apart, access64.store_pair, "data")
+            apart += f"  store volatile i32 %v{i}, ptr %q{i}, align {min(align, 4)}\n"
+    body += access64.whole_or_apart(space, bytes_, align, apart, access64.store_pair, "data")
     first = _scatter_all(m, space, bytes_, align) if avx512 and bytes_ >= 4 else ""
     return lane_loop(m, name, "ptr %data, ", body, first)

@@ -33,6 +33,15 @@ class VectorAccess:
 
 
 @dataclass(frozen=True, slots=True)
+class Alignment:
+    """Of an access's address, in bytes: less than `needed` is a fault, less than `fast` is left to
+    the helper."""
+
+    needed: int
+    fast: int
+
+
+@dataclass(frozen=True, slots=True)
 class Address:
     """The lanes' addresses: base + lo, or base + (hi:lo); `space` as in memory_helpers.
 
@@ -249,12 +258,14 @@ def _uniform_load(c: Context, p: str, space: str, shape: VectorAccess, volatile:
     return out
 
 
-def load(c: Context, a: Address, shape: VectorAccess, align: int, volatile: bool) -> list[Val]:
+def load(
+    c: Context, a: Address, shape: VectorAccess, aligned: Alignment, volatile: bool
+) -> list[Val]:
     """The dwords that the active lanes read."""
-    d = c.d
+    d, align = c.d, aligned.fast
     exec_ = c.state.exec_mask()
     helper = memory_helpers.load(
-        c.module, a.space, shape.bytes, align, shape.signed, avx512=d.avx512
+        c.module, a.space, shape.bytes, aligned.needed, shape.signed, avx512=d.avx512
     )
     buf = data_buffer(c)
 
@@ -359,11 +370,11 @@ def _rows_store(c: Context, p: str, data: Sequence[Val], lanes: Val) -> None:
         _blend_row(c, c.fn.emit(f"getelementptr i8, ptr {p}, i64 {128 * k}"), v, lanes)
 
 
-def store(c: Context, a: Address, shape: VectorAccess, align: int, data: list[Val]) -> None:
-    d = c.d
+def store(c: Context, a: Address, shape: VectorAccess, aligned: Alignment, data: list[Val]) -> None:
+    d, align = c.d, aligned.fast
     exec_, lanes = c.state.exec_mask(), c.state.exec_lanes()
     data = [d.splat(v) for v in data]
-    helper = memory_helpers.store(c.module, a.space, shape.bytes, align, avx512=d.avx512)
+    helper = memory_helpers.store(c.module, a.space, shape.bytes, aligned.needed, avx512=d.avx512)
     buf = data_buffer(c)
 
     def slow() -> list[Val]:
@@ -410,4 +421,14 @@ def store(c: Context, a: Address, shape: VectorAccess, align: int, data: list[Va
     either(c, ok, fast, slow)
 
 
-__all__ = ["Address", "VectorAccess", "call", "data_buffer", "get", "load", "put", "store"]
+__all__ = [
+    "Address",
+    "Alignment",
+    "VectorAccess",
+    "call",
+    "data_buffer",
+    "get",
+    "load",
+    "put",
+    "store",
+]

@@ -20,7 +20,13 @@ from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO, VCC_LO
 from sassxlate.domain.interface import is_zero
 from sassxlate.errors import EmulatorError
 from sassxlate.lowering.emulate import strict_hazards
-from sassxlate.lowering.emulate.image.abi import RUNTIME_STOP, DeviceFault, Rt, WaveLayout
+from sassxlate.lowering.emulate.image.abi import (
+    RUNTIME_STOP,
+    DeviceFault,
+    Rt,
+    WaveLayout,
+    trap_fault,
+)
 from sassxlate.lowering.emulate.wave import alu, memory_helpers, trace_points, turns
 from sassxlate.lowering.emulate.wave.context import Context, Isa
 from sassxlate.lowering.emulate.wave.registers import State
@@ -274,7 +280,8 @@ class WaveBuilder:
         self._fault(DeviceFault.ILLEGAL, step.pc)
 
     def _trap(self, step: DecodedStep) -> None:
-        self._fault(DeviceFault.TRAP, step.pc, str(step.inst.imm & 0xFF), self._first_lane().ref)
+        number = step.inst.imm & 0xFF
+        self._fault(trap_fault(number), step.pc, str(number), self._first_lane().ref)
 
     # -- code addresses -------------------------------------------------------------------
 

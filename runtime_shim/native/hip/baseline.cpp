@@ -99,6 +99,7 @@ bool load_baseline(const CodeObject &code, const KernelInfo &kernel, bool wait, 
   }
   what.mode = (kernel.rsrc1 >> 12 & 0xff) | (kernel.rsrc1 >> 21 & 1) << 8 | (kernel.rsrc1 >> 23 & 1) << 9;
   what.counts = counting();
+  what.unaligned = kernel.unaligned;
   std::string tag = cache_tag(why);
   if (tag.empty()) return false;
   std::string folder = cache_dir() + "/host/" + tag + "/";

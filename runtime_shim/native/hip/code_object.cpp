@@ -210,6 +210,8 @@ void read_source(CodeObject &code) {
       kernel = nullptr;
       for (KernelInfo &each : code.kernels)
         if (each.name == line.substr(7)) kernel = &each;
+    } else if (kernel && line == "unaligned") {
+      kernel->unaligned = true;
     } else if (kernel && tab != std::string::npos) {
       kernel->source.emplace_back(static_cast<uint32_t>(strtoul(line.c_str(), nullptr, 16)), line.substr(tab + 1));
     }

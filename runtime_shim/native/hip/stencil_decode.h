@@ -12,7 +12,7 @@ enum Control : uint8_t {
   kStraight, kNothing, kBranch, kConditional, kEnd, kIllegal, kTrap, kRoundMode, kDenormMode, kSetreg, kSetregLiteral,
   kUnsupported
 };
-enum RowFlags : uint8_t { kReadsMemory = 1, kMode = 2, kDpp = 4 };
+enum RowFlags : uint8_t { kReadsMemory = 1, kMode = 2, kDpp = 4, kAccess = 8 };
 
 // Values are byte offsets: of registers from the first one of their kind, of scalars and immediates in the frame.
 struct Step {

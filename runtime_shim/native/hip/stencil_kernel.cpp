@@ -304,6 +304,8 @@ class Builder {
         return;
       }
       shape.mode = static_cast<int32_t>(mode.value);
+    } else if (kernel_.unaligned && step.row->flags & kAccess) {
+      shape.mode = kUnaligned;
     }
     if (control != kConditional) return copy(shape, values, nullptr);
     uint32_t to = target(step), destination = block_at(to);

@@ -15,7 +15,10 @@
 
 namespace sx {
 
-// The canonical encoding of an instruction, the DPP word or 0, and MODE or -1 where it does not matter.
+// The canonical encoding of an instruction, the DPP word or 0, and MODE or -1 where it does not matter; kUnaligned in
+// place of MODE: an access to memory that may be at any byte.
+constexpr int32_t kUnaligned = 1 << 16;
+
 struct Shape {
   uint64_t word;
   uint32_t dpp;
@@ -109,6 +112,7 @@ struct KernelCode {
   uint32_t entry;  // its offset in the text
   uint32_t mode;   // MODE at the start: rounding 3:0, denormals 7:4, DX10 clamp 8, IEEE 9
   bool counts;
+  bool unaligned;  // its accesses to memory may be at any byte, as the hardware has it
 };
 
 struct BuiltKernel {

@@ -7,6 +7,7 @@ import functools
 from sassxlate.lowering.emulate.options import CompileOptions, Isa, host_isa
 from sassxlate.lowering.emulate.runner import BaselineKernel, LoadedPack
 from sassxlate.lowering.emulate.stencils import known, pack
+from sassxlate.lowering.emulate.stencils.stencil import UNALIGNED
 
 ISAS: list[Isa] = ["avx512", "avx2"] if host_isa() == "avx512" else ["avx2"]
 
@@ -18,7 +19,9 @@ def first_pack(isa: Isa) -> LoadedPack:
 
 
 def mode_of(options: CompileOptions) -> int:
-    return options.float_mode | options.dx10_clamp << 8 | options.ieee << 9
+    """MODE, and bit 16 for accesses at any byte."""
+    mode = options.float_mode | options.dx10_clamp << 8 | options.ieee << 9
+    return mode | (UNALIGNED if options.align == "unaligned" else 0)
 
 
 def baseline(code: bytes, options: CompileOptions, entry: int = 0) -> BaselineKernel:

@@ -214,6 +214,17 @@ def test_fixtures_are_recorded() -> None:
             assert not new, f"python -m tools.witness.pcode forms {path} --add"
 
 
+# Forms that LLVM's backend writes and the rules do not.
+_LLVMS = (
+    "v_cndmask_b32 v1 v1 v1 s1 neg:1", "v_cndmask_b32 v1 v1 v1 s1 neg:2 abs:3",
+    "v_cndmask_b32 v1 i v1 vcc_lo neg:3 abs:2", "v_cndmask_b32 v1 s1 v1 s1 abs:1",
+)  # fmt: skip
+
+
+def test_forms_of_llvm() -> None:
+    _check([cases.parse(form) for form in _LLVMS], 512)
+
+
 # --- the manual's own examples -----------------------------------------------------------------
 
 NAN = -1

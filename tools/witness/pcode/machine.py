@@ -146,6 +146,11 @@ class Wave:
         return sum(self.scalar(code + i) << 32 * i for i in range(n))
 
 
+# The text has these sources as words; VOP3's input modifiers are defined for them, too: LLVM's
+# backend folds negations into them for every processor.
+_SIGNED_WORDS = {"v_cndmask_b32": 32}
+
+
 @cache
 def _float_width(text: str, name: str) -> int:
     for view in views(text, name):
@@ -190,7 +195,7 @@ def _operand(wave: Wave, inst: Inst, text: str, name: str, arg: Arg, i: int, lan
         return n ^ top if inst.neg >> i & 1 else n
     if _MIXED.match(op):
         return n
-    width = _float_width(text, name)
+    width = _float_width(text, name) or _SIGNED_WORDS.get(op, 0)
     if _is_half(text, name) and inst.op_sel >> i & 1 and not isinstance(arg, I):
         n >>= 16
     if width:

@@ -4,6 +4,7 @@ change from one to the other while a kernel runs."""
 from __future__ import annotations
 
 import importlib.util
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,8 +13,13 @@ from typing import Any
 
 import pytest
 
+from sassxlate.disasm.rdna3.codec.assemble import assemble
+from sassxlate.disasm.rdna3.instruction import I, Inst, S, V
 from sassxlate.errors import EmulatorError
+from sassxlate.lowering.codeobject.code_object import KernelImage, write
+from sassxlate.lowering.codeobject.source_map import UNALIGNED
 from sassxlate.lowering.emulate.stencils import known
+from sassxlate.lowering.target import DEFAULT
 from sassxlate.runtime_shim.cache.store import seal
 
 from .conftest import Script
@@ -125,6 +131,49 @@ def test_faults(
     assert copied.stdout.startswith("0 7")
     assert copied.stderr == compiled.stderr
     assert "SX066" in copied.stderr
+
+
+@pytest.mark.parametrize("tier", ["baseline", "llvm"])
+@pytest.mark.parametrize("marked", [False, True])
+def test_accesses_at_any_byte(
+    script: Script, tiered: TieredService, tmp_path: Path, tier: str, *, marked: bool
+) -> None:
+    """A code object's note says for which kernels an address need not be aligned."""
+    items = [
+        Inst("s_load_b64", (S(2, 2), S(0, 2))),
+        Inst("v_mov_b32", (V(1), I(1))),
+        Inst("v_mov_b32", (V(2), I(0x01020304))),
+        Inst("v_mov_b32", (V(3), I(0x05060708))),
+        Inst("s_waitcnt", (), 0),
+        Inst("global_store_b64", (V(1), V(2, 2), S(2, 2)), 2),
+        Inst("s_endpgm"),
+    ]
+    blocks = "blocks 0:0000\n"
+    images = [
+        KernelImage("other", assemble(items).data, 8, 16, 0, 0, 8, source=blocks),
+        KernelImage(
+            "subject", assemble(items).data, 8, 16, 0, 0, 8,
+            source=(UNALIGNED if marked else "") + blocks,
+        ),
+    ]  # fmt: skip
+    path = tmp_path / "subject.hsaco"
+    path.write_bytes(write(images, DEFAULT))
+    body = (
+        f"m = hip.load(open({str(path)!r}, 'rb').read()); out = hip.malloc(64)\n"
+        "hip.write(out, bytes(64))\n"
+        "print(hip.launch(hip.function(m, 'subject'), 1, 1, struct.pack('<Q', out)))\n"
+        "s = hip.hipDeviceSynchronize()\n"
+        "print(s, hip.read(out, 16).hex() if not s else '')\n"
+        "if not s: print(hip.launch(hip.function(m, 'other'), 1, 1, struct.pack('<Q', out)), "
+        "hip.hipDeviceSynchronize())\n"
+    )
+    done = script(body, SASSXLATE_TIER=tier)
+    if marked:  # the module's other kernel is held to CUDA's rule
+        wanted = bytes(3) + struct.pack("<II", 0x01020304, 0x05060708) + bytes(5)
+        assert done.stdout == f"0\n0 {wanted.hex()}\n0 716\n"
+    else:
+        assert done.stdout == "0\n716 \n"
+    assert "SX0662" in done.stderr
 
 
 def test_a_hot_kernel_is_compiled_while_it_runs(
