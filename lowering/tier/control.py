@@ -224,8 +224,6 @@ class Blocks:
                 raise refused(FLOW, last.mnemonic, last)
             self._choose(last, "done", go)
         elif t.transfer == "jump" and is_state_test(last):
-            if not self.facts.in_step[block.index]:
-                raise refused(FLOW, "a test of the warp where lanes run apart", last)
             raise refused(FLOW, "a test of the warp", last)
         elif t.transfer == "jump":
             if last.mnemonic != "BRA" or last.has("ANY"):

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from sassxlate.cfg import Cfg, Uniformity
 from sassxlate.cfg.build import conditions, is_conditional
 from sassxlate.cfg.graph import Block
+from sassxlate.cfg.regions import regions
 from sassxlate.cfg.spin_loops import spins
 from sassxlate.disasm.sass.instruction import Instruction, RegRef
 from sassxlate.disasm.sass.traits import traits
@@ -29,10 +30,12 @@ _UNIFORM = ("UR", "UP")
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """By block index, whether it is in step; whether lanes may exchange data through shared memory
+    """By block index, whether it is in step, and whether its lanes are the same group as in SASS
+    (:func:`as_a_group`); whether lanes may exchange data through shared memory
     between two accesses without a barrier."""
 
     in_step: tuple[bool, ...]
+    group: tuple[bool, ...]
     ordered_shared: bool
 
 
@@ -79,25 +82,82 @@ def _edges(cfg: Cfg) -> list[list[int]]:
     return [[e.dst for e in some if e.kind in _INSIDE] for some in cfg.successors]
 
 
-def in_step(cfg: Cfg, uniformity: Uniformity) -> tuple[bool, ...]:
-    """By block index: see the module."""
-    after = _edges(cfg)
+def _nests(cfg: Cfg, after: Sequence[Sequence[int]]) -> list[tuple[int, ...] | None]:
+    """By block index, the heads of the loops around it, outermost first; None in a loop with
+    several heads."""
     before: list[list[int]] = [[] for _ in cfg.blocks]
     for src, some in enumerate(after):
         for dst in some:
             before[dst].append(src)
-    good = list(uniformity.converged)
-    work = components(range(len(cfg.blocks)), after)
+    nests: list[tuple[int, ...] | None] = [()] * len(cfg.blocks)
     entries = {cfg.by_start[f] for f in cfg.functions}
+    work = components(range(len(cfg.blocks)), after)
     while work:
         part = work.pop()
         heads = {n for n in part if n in entries or any(p not in part for p in before[n])}
-        if len(heads) != 1 or not uniformity.converged[next(iter(heads))]:
-            for n in part:
-                good[n] = False
-            continue
+        head = next(iter(heads))
+        for n in part:
+            around = nests[n]
+            nests[n] = None if around is None or len(heads) != 1 else (*around, head)
         work += components(part - heads, after)
+    return nests
+
+
+def in_step(cfg: Cfg, uniformity: Uniformity) -> tuple[bool, ...]:
+    """By block index: see the module."""
+    converged = uniformity.converged
+    nests = _nests(cfg, _edges(cfg))
+    good = [
+        converged[n] and nest is not None and all(converged[h] for h in nest)
+        for n, nest in enumerate(nests)
+    ]
     _through_calls(cfg, good)
+    return tuple(good)
+
+
+def as_a_group(cfg: Cfg, step: Sequence[bool]) -> tuple[bool, ...]:
+    """By block index, whether the lanes that run it together are the same in SASS: it is in step,
+    or all lanes of such a block that take one edge come here and no others do, or they all come
+    here from their BSYNC."""
+    nests = _nests(cfg, _edges(cfg))
+    found, region_of = regions(cfg)
+    block_of = {i.offset: b.index for b in cfg.blocks for i in b.instructions}
+    softened = spins(cfg).marked
+    good = list(step)
+
+    def follows(n: int) -> bool:
+        if len(cfg.predecessors[n]) != 1 or nests[n] is None:
+            return False
+        (edge,) = cfg.predecessors[n]
+        last = cfg.blocks[edge.src].last
+        if last.mnemonic == "BSYNC":
+            region = found[region_of[last.offset]] if region_of.get(last.offset, -1) >= 0 else None
+            if (
+                region is None
+                or region.breaks
+                or region.soft
+                or region.left
+                or edge.src in softened
+            ):
+                return False
+            if len(region.syncs) != 1 or len(region.arms) != 1 or region.waits:
+                return False
+            arm = block_of[region.arms[0]]
+            plain = all(i.guard.is_true for i in cfg.blocks[arm].instructions
+                        if i.offset == region.arms[0])  # fmt: skip
+            return plain and last.guard.is_true and good[arm] and nests[arm] == nests[n]
+        if last.mnemonic in ("WARPSYNC", "BAR") or edge.kind not in ("fall", "taken"):
+            return False
+        if traits(last).transfer in ("indirect", "call", "return", "resume"):
+            return False
+        return good[edge.src] and nests[edge.src] == nests[n]
+
+    changed = True
+    while changed:
+        changed = False
+        for n, already in enumerate(good):
+            if not already and follows(n):
+                good[n] = changed = True
     return tuple(good)
 
 
@@ -145,7 +205,7 @@ def _uniform_registers(cfg: Cfg, step: Sequence[bool]) -> None:
                 known |= ins.writes
 
 
-def _barriers(cfg: Cfg, step: Sequence[bool]) -> None:
+def _barriers(cfg: Cfg, step: Sequence[bool], group: Sequence[bool]) -> None:
     for block in cfg.blocks:
         for ins in block.instructions:
             if ins.mnemonic == "BAR":
@@ -157,7 +217,7 @@ def _barriers(cfg: Cfg, step: Sequence[bool]) -> None:
                 raise refused(FLOW, "a collective section", ins)
             elif ins.has("EXCLUSIVE"):
                 raise refused(TOGETHER, "WARPSYNC.EXCLUSIVE", ins)
-            elif _sees_others(ins) and not step[block.index]:
+            elif _sees_others(ins) and not group[block.index]:
                 raise refused(TOGETHER, "sees other lanes where lanes run apart", ins)
 
 
@@ -266,10 +326,11 @@ def together(cfg: Cfg, uniformity: Uniformity) -> Together:
     """Raises Refused: SX0461, lanes that an instruction sees may differ; SX0462, lanes may wait for
     each other."""
     step = in_step(cfg, uniformity)
-    _barriers(cfg, step)
+    group = as_a_group(cfg, step)
+    _barriers(cfg, step, group)
     _uniform_registers(cfg, step)
     _waiting(cfg, step)
-    return Together(step, ordered_shared(cfg))
+    return Together(step, group, ordered_shared(cfg))
 
 
 __all__ = ["Together", "together"]

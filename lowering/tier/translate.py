@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import replace
 
+from sassxlate.cfg import analyse as uniformity
 from sassxlate.disasm.rdna3 import Program, decode
 from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item
 from sassxlate.errors import SassxlateError
@@ -18,12 +19,15 @@ from sassxlate.lowering.tier.backend import MachineCode, compiled
 from sassxlate.lowering.tier.control import Blocks
 from sassxlate.lowering.tier.lane import LINE, Lane
 from sassxlate.lowering.tier.refusal import BACKEND, FORM, Refused, refused
+from sassxlate.lowering.tier.tests_of_warp import replaced
 from sassxlate.lowering.tier.together import together
 
 
 def module_text(rules: Translated, target: Target) -> str:
     """The kernel as LLVM IR.  Raises Refused."""
     found = rules.selected.allocated.planned.analysed
+    cfg = replaced(found.cfg, rules.kernel)
+    found = replace(found, cfg=cfg, uniformity=uniformity(cfg))
     lane = Lane(found, rules.launch)
     if rules.launch.heap or any(f.kind in ("textures", "locks") for f in rules.launch.fills):
         raise refused(FORM, "textures, 128-bit atomics or the driver's functions")
