@@ -240,21 +240,40 @@ def _waiting(cfg: Cfg, step: Sequence[bool]) -> None:
     for part in components(range(len(cfg.blocks)), after):
         if not any(b in part for b in suspects):
             continue
-        inside = [i for b in part for i in cfg.blocks[b].instructions]
-        inside += _called(cfg, part)
-        tainted = {w for i in inside if _brings(i) for w in i.writes}
-        size = -1
-        while len(tainted) != size:
-            size = len(tainted)
-            for ins in inside:
-                if tainted & ins.reads:
-                    tainted |= ins.writes
+        out_of = _brought(cfg, part, after)
         for b in part:
             last = cfg.blocks[b].last
             leaves = last.mnemonic == "EXIT" or any(n not in part for n in after[b])
             named = {RegRef(p.file, p.index) for p in conditions(last) if p.index != 7}
-            if leaves and is_conditional(last) and named & tainted:
+            if leaves and is_conditional(last) and named & out_of[b]:
                 raise refused(WAITING, "a loop that may wait for another lane", last)
+
+
+def _brought(
+    cfg: Cfg, part: frozenset[int], after: Sequence[Sequence[int]]
+) -> dict[int, set[RegRef]]:
+    """For each block of a loop, the registers at its end that come from memory read in the loop."""
+    called = _called(cfg, part)
+    from_calls = {w for i in called for w in i.writes} if any(map(_brings, called)) else set()
+    into: dict[int, set[RegRef]] = {b: set() for b in part}
+    out: dict[int, set[RegRef]] = {b: set() for b in part}
+    work = sorted(part)
+    while work:
+        b = work.pop()
+        now = set(into[b])
+        for ins in cfg.blocks[b].instructions:
+            if _brings(ins) or now & ins.reads:
+                now |= ins.writes
+            elif ins.guard.is_true:
+                now -= ins.writes
+        if any(e.kind == "call" for e in cfg.successors[b]):
+            now |= from_calls
+        out[b] = now
+        for n in after[b]:
+            if n in part and now - into[n]:
+                into[n] |= now
+                work.append(n)
+    return out
 
 
 def _called(cfg: Cfg, part: Iterable[int]) -> list[Instruction]:

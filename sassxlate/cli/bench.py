@@ -355,6 +355,13 @@ def applications(
     show_default=True,
     help="The architecture of the CUDA library's kernels.",
 )
+@click.option(
+    "--engine",
+    type=click.Choice(("rules", "llvm", "best")),
+    default="rules",
+    show_default=True,
+    help="The writer of our code; kernels that LLVM's tier refuses have the rules'.",
+)
 @target_option
 @click.option("--bless", is_flag=True, help="Rewrite the tables of docs/codegen.md.")
 @click.option(
@@ -366,6 +373,7 @@ def codegen(
     pattern: str,
     pairs: tuple[Path, Path] | None,
     arch: str,
+    engine: str,
     target: str,
     bless: bool,
     check: bool,
@@ -385,13 +393,15 @@ def codegen(
     processor = target_named(target)
     if processor != DEFAULT and (bless or check):
         raise UsageError("SX0831", f"the page is of {DEFAULT.name}: --bless and --check need it")
+    if engine != "rules" and (bless or check or pairs):
+        raise UsageError("SX0831", "--bless, --check and --pairs are of the rules' code")
     folder = fixtures(given)
     page = folder.parent / "docs" / "codegen.md"
     if pairs:
         wrong = _pairs(folder, page, pairs, arch, processor, pattern, bless, check, output_format)
     else:
         reasons = bench.explained(folder)
-        rows = bench.measure(folder, pattern, target=processor)
+        rows = bench.measure(folder, pattern, target=processor, engine=engine)
         if output_format == "json":
             print_json({"bench": "codegen", "kernels": [row.as_dict() for row in rows]})
         else:

@@ -18,9 +18,11 @@ from sassxlate.disasm.containers import load
 from sassxlate.disasm.containers.values import Cubin
 from sassxlate.disasm.rdna3 import reads, writes
 from sassxlate.errors import UsageError
+from sassxlate.llm.engine.choose import TIER
 from sassxlate.lowering.emulate import counts
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.target import DEFAULT, Target
+from sassxlate.lowering.tier.report import chosen
 from sassxlate.lowering.trace import device_memory
 from sassxlate.lowering.trace.recording import Recorded
 from sassxlate.runtime_shim.replay import replay
@@ -67,6 +69,7 @@ class KernelComparison:
     ours: Side
     theirs: Side
     different: int
+    refusal: str = ""  # why the tier that was asked for does not take it
 
     def ratio(self, *, dynamic: bool) -> float:
         return self.ours.total(dynamic=dynamic) / self.theirs.total(dynamic=dynamic)
@@ -78,7 +81,8 @@ class KernelComparison:
     def as_dict(self) -> dict[str, Any]:
         return {
             "program": self.program, "kernel": self.kernel, "launches": self.launches,
-            "waves": self.waves, "sass": self.sass, "ours": self.ours.as_dict(),
+            "waves": self.waves, "sass": self.sass, "refusal": self.refusal,
+            "ours": self.ours.as_dict(),
             "clang": self.theirs.as_dict(), "different": self.different,
             "dynamic_ratio": round(self.ratio(dynamic=True), 3),
             "static_ratio": round(self.ratio(dynamic=False), 3),
@@ -126,8 +130,12 @@ def _kernel(
     launches: list[Recorded],
     memory: Any,
     target: Target,
+    engine: str,
 ) -> KernelComparison:
-    made = translate_kernel(cubin, name, target=target)
+    made, refusal = translate_kernel(cubin, name, target=target), ""
+    if engine in TIER:
+        made, said = chosen(made, target, engine)
+        refusal = said.blocks[0].detail
     mine, other = replay.counted(made.code_object, name), replay.counted(theirs, name)
     info, different = made.launch, 0
     for launch in launches:
@@ -142,7 +150,7 @@ def _kernel(
     return KernelComparison(
         program, name, mine.launches, mine.waves, made.report.sass_instructions,
         side_of(mine.flow, mine.numbers, target), side_of(other.flow, other.numbers, target),
-        different,
+        different, refusal,
     )  # fmt: skip
 
 
@@ -152,6 +160,7 @@ def _program(
     fixtures: Path,
     folder: Path,
     target: Target,
+    engine: str,
 ) -> list[KernelComparison]:
     path = builds.executable(tools, program, folder / program.name)
     out = folder / f"{program.name}.hsaco"
@@ -166,6 +175,7 @@ def _program(
             _kernel(
                 program.name, cubin, name, theirs,
                 [launch for launch in launches if launch.kernel == name], memory, target,
+                engine,
             )
             for name in names
         ]  # fmt: skip
@@ -174,9 +184,14 @@ def _program(
 
 
 def measure(
-    fixtures: Path, pattern: str = "", folder: Path | None = None, target: Target = DEFAULT
+    fixtures: Path,
+    pattern: str = "",
+    folder: Path | None = None,
+    target: Target = DEFAULT,
+    engine: str = "rules",
 ) -> list[KernelComparison]:
     """A row for each kernel that the programs launch, in the programs' order, for a target.
+    ``engine`` writes our code: rules, llvm or best.
 
     Raises:
         UsageError: SX0817, a program does not pass; SX0830, a compiler is missing or fails;
@@ -187,7 +202,7 @@ def measure(
     with tempfile.TemporaryDirectory(prefix="sassxlate-codegen-") as made:
         for program in builds.programs(fixtures):
             if re.search(pattern, program.name):
-                rows += _program(tools, program, fixtures, folder or Path(made), target)
+                rows += _program(tools, program, fixtures, folder or Path(made), target, engine)
     return rows
 
 

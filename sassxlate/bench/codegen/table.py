@@ -55,6 +55,7 @@ def text(rows: Sequence[KernelComparison], reasons: Mapping[str, str]) -> list[s
     head = (*_HEAD, *_MORE)
     lines += ["", *table(head, [[*_cells(row, dynamic=False), *_more(row)] for row in rows])]
     lines += ["", _summary(rows)]
+    lines += [f"{row.name}: the rules' code: {row.refusal}" for row in rows if row.refusal]
     return lines + [f"{row.name}: {reasons[row.name]}" for row in rows if row.name in reasons]
 
 

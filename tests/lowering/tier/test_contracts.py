@@ -10,7 +10,7 @@ from sassxlate.lowering.codeobject.code_object import read
 from sassxlate.lowering.codeobject.source_map import find, parse
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.target import DEFAULT, GFX1103
-from sassxlate.lowering.tier.refusal import FLOW, FORM, TOGETHER, WAITING, Refused
+from sassxlate.lowering.tier.refusal import FLOW, FORM, WAITING, Refused
 from sassxlate.lowering.tier.report import chosen
 from sassxlate.lowering.tier.translate import by_tier
 from sassxlate.runtime_shim.selftest.contracts.contracts import CONTRACTS
@@ -18,13 +18,13 @@ from tests.lowering.emulated import KERNELS, check, load
 
 # On sm_80.
 REFUSED = {
-    "double_math": FORM, "calls": FLOW, "divergent_ballot": TOGETHER, "shared_atomics": WAITING,
+    "double_math": FORM, "calls": FLOW, "divergent_ballot": FLOW, "shared_atomics": WAITING,
     "cas64_loop": WAITING, "uniform_barrier": FORM, "spin_lock": WAITING, "warp_match": FORM,
     "spin_before_work": WAITING, "spin_backoff": WAITING, "lock_in_function": WAITING,
-    "lane_flags": WAITING, "split_warp_sync": TOGETHER, "group_votes": TOGETHER,
-    "vote_forms": TOGETHER, "barrier_reduce": FORM, "named_barriers": FORM,
-    "arrive_barriers": WAITING, "divergent_barrier": TOGETHER, "mutual_recursion": FLOW,
-    "exit_in_regions": TOGETHER,
+    "lane_flags": WAITING, "split_warp_sync": FLOW, "group_votes": FLOW,
+    "vote_forms": FLOW, "barrier_reduce": FORM, "named_barriers": FLOW,
+    "arrive_barriers": WAITING, "divergent_barrier": FLOW, "mutual_recursion": FLOW,
+    "exit_in_regions": FLOW,
 }  # fmt: skip
 SAMPLE = ("divergent_if", "jump_table", "float_rules", "shuffle_forms", "async_copies",
           "function_pointers", "global_atomics", "conversions", "far_breaks")  # fmt: skip

@@ -1,0 +1,134 @@
+"""BRA.DIV, nvcc's test whether all lanes of a mask are here, replaced by a meeting of these lanes.
+
+nvcc writes ``BRA.DIV ~URZ, SLOW; SHFL`` for a shuffle of the whole warp: if a live lane is missing,
+the code at SLOW waits for it with WARPSYNC, shuffles, and comes back.  In either way the shuffle is
+done by all live lanes together, or the warp hangs.  So the branch is a WARPSYNC of all lanes, and
+SLOW is never run; it is checked that SLOW does nothing but wait, move registers and see lanes.
+
+BRA.CONV jumps over a WARPSYNC if its lanes are here already; WARPSYNC would then do nothing, so the
+branch is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sassxlate.cfg import Cfg, build
+from sassxlate.cfg.build import conditions, is_state_test
+from sassxlate.disasm.containers.values import Kernel
+from sassxlate.disasm.sass.instruction import Imm, Instruction, Label, Pred, Reg, RegRef
+from sassxlate.disasm.sass.traits import traits
+from sassxlate.lowering.tier.refusal import FLOW, refused
+
+_ALL = 0xFFFFFFFF
+_SKIPPED = 8  # most instructions that BRA.CONV jumps over
+_TRUE = Pred("P", 7)
+
+
+def _moved(ins: Instruction) -> int | None:
+    """The constant that an instruction moves to its register."""
+    if not ins.guard.is_true or ins.mnemonic not in ("MOV", "UMOV", "IMAD"):
+        return None
+    if ins.mnemonic == "IMAD" and not ins.has("MOV"):
+        return None
+    source = ins.get("Rc" if ins.mnemonic == "IMAD" else "Rb")
+    return source.value & _ALL if isinstance(source, Imm) else None
+
+
+def _constant(cfg: Cfg, before: tuple[Instruction, ...], ref: RegRef) -> int | None:
+    """The value of a register after some instructions of a block, if it is always the same."""
+    for ins in reversed(before):
+        if ref in ins.writes:
+            return _moved(ins)
+    written = {_moved(i) for b in cfg.blocks for i in b.instructions if ref in i.writes}
+    return next(iter(written)) if len(written) == 1 else None
+
+
+def _whole(cfg: Cfg, before: tuple[Instruction, ...], mask: object) -> bool:
+    """Whether a mask is of all lanes."""
+    if not isinstance(mask, Reg):
+        return isinstance(mask, Imm) and mask.value & _ALL == _ALL
+    value = 0 if mask.is_zero else _constant(cfg, before, RegRef(mask.file, mask.index))
+    if value is None:
+        return False
+    return (value ^ (_ALL if mask.inv else 0)) & _ALL == _ALL
+
+
+def replaced(cfg: Cfg, kernel: Kernel) -> Cfg:
+    """The graph without tests of the warp, and with masks of all lanes as immediates.
+
+    Raises Refused (SX0463) for a test of another kind.
+    """
+    instructions: list[Instruction] = []
+    changed = False
+    for block in cfg.blocks:
+        last, before = block.last, block.instructions[:-1]
+        mask = last.get("Ra")
+        if last.mnemonic == "BRA" and last.has("CONV"):
+            if not _skips_waiting(cfg, last):
+                raise refused(FLOW, "this test of the warp", last)
+            last = replace(_meeting(last), mnemonic="NOP", operands={})
+        elif is_state_test(last):
+            plain = all(p.is_true for p in conditions(last))
+            if not last.has("DIV") or not plain or not _whole(cfg, before, mask):
+                raise refused(FLOW, "this test of the warp", last)
+            last = _meeting(last)
+        elif _waits_by_register(last) and _whole(cfg, before, mask):
+            last = _meeting(last)
+        changed |= last is not block.last
+        instructions += [*before, last]
+    if not changed:
+        return cfg
+    instructions.sort(key=lambda i: i.offset)
+    pointers = {
+        cfg.blocks[e.dst].start
+        for b in cfg.blocks
+        if b.last.mnemonic == "CALL" and b.last.get("target") is None
+        for e in cfg.successors[b.index]
+        if e.kind == "call"
+    }
+    out = build(
+        cfg.name, cfg.arch, instructions, kernel.indirect_targets, kernel.syscall_offsets, pointers
+    )
+    kept = {i.offset for b in out.blocks for i in b.instructions}
+    for block in cfg.blocks:
+        for ins in block.instructions:
+            if ins.offset not in kept and not _harmless(ins):
+                raise refused(FLOW, "a test of the warp whose slow way does more", ins)
+    return out
+
+
+def _skips_waiting(cfg: Cfg, ins: Instruction) -> bool:
+    """Whether a branch jumps over code that only waits for lanes of this warp."""
+    label = ins.get("target")
+    if not isinstance(label, Label) or label.target <= ins.offset:
+        return False
+    skipped = [
+        i for b in cfg.blocks for i in b.instructions if ins.offset < i.offset < label.target
+    ]
+    if any(i.mnemonic == "CALL" for i in skipped) or len(skipped) > _SKIPPED:
+        return False
+    return any(i.mnemonic == "WARPSYNC" for i in skipped) and all(map(_harmless, skipped))
+
+
+def _waits_by_register(ins: Instruction) -> bool:
+    """Whether it is a plain WARPSYNC whose mask is in a register."""
+    plain = ins.mnemonic == "WARPSYNC" and not ins.has("COLLECTIVE") and not ins.has("EXCLUSIVE")
+    return plain and ins.guard.is_true and isinstance(ins.get("Ra"), Reg)
+
+
+def _meeting(ins: Instruction) -> Instruction:
+    return replace(
+        ins, mnemonic="WARPSYNC", modifiers=(), operands={"Ra": Imm(_ALL, 32), "Pp": _TRUE},
+        reads=frozenset(), writes=frozenset(), guard=_TRUE,
+    )  # fmt: skip
+
+
+def _harmless(ins: Instruction) -> bool:
+    """Whether it neither accesses memory nor ends a lane, nor waits for other warps."""
+    t = traits(ins)
+    stays = t.memory is None or t.memory.space == "constant"
+    return stays and t.transfer != "exit" and ins.mnemonic != "BAR"
+
+
+__all__ = ["replaced"]
