@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from sassxlate.disasm.rdna3 import encode_items, resolve_labels
@@ -56,6 +58,53 @@ def test_what_does_not_reach_goes_over_islands(items: list[Item]) -> None:
     else:
         pytest.fail("the label is never reached")
     assert len(made.data) == sum(map(len, longer.code))
+
+
+def _anywhere(blocks: int, seed: int) -> list[Item]:
+    """Blocks of 80 bytes, each with a branch to a block that the seed chooses."""
+    rng = random.Random(seed)
+    out: list[Item] = []
+    for n in range(blocks):
+        goal = LabelRef(f"L{rng.randrange(blocks)}")
+        out += [Label(f"L{n}"), *[NOP] * 19, Inst("s_cbranch_scc0", (goal,))]
+    return out
+
+
+@pytest.mark.parametrize(("blocks", "seed"), [(2500, 1), (4000, 2), (6000, 3)])
+def test_thousands_of_far_labels_make_large_islands(blocks: int, seed: int) -> None:
+    """Branches are as much longer as the islands under them are large."""
+    items = _anywhere(blocks, seed)
+    program = encode_items(items)
+    with pytest.raises(EncodeError, match="SX0511"):
+        resolve_labels(program)
+    longer = expand_long_branches(program)
+    resolve_labels(longer)
+    # Every branch of the program comes to its label, over islands' branches alone.
+    next_of = {
+        item.name: longer.items[n + 1]
+        for n, item in enumerate(longer.items[:-1])
+        if isinstance(item, Label)
+    }
+    own = [i for i in longer.items if isinstance(i, Inst) and i.op == "s_cbranch_scc0"]
+    asked = [i for i in items if isinstance(i, Inst) and i.op == "s_cbranch_scc0"]
+    assert len(own) == len(asked)
+    for made, was in zip(own, asked, strict=True):
+        (goal,), (label,) = made.args, was.args
+        while goal != label:
+            assert isinstance(goal, LabelRef)
+            onward = next_of[goal.name]
+            assert isinstance(onward, Inst)
+            assert onward.op == "s_branch"
+            (goal,) = onward.args
+
+
+def test_more_far_labels_than_islands_can_hold_are_refused() -> None:
+    far = 34_000
+    items: list[Item] = [Inst("s_cbranch_scc0", (LabelRef(f"L{n}"),)) for n in range(far)]
+    items += [NOP] * MOST
+    items += [i for n in range(far) for i in (Label(f"L{n}"), NOP)]
+    with pytest.raises(EncodeError, match="SX0511"):
+        resolve_labels(expand_long_branches(encode_items(items)))
 
 
 def test_a_literal_of_a_label_is_no_branch() -> None:
