@@ -76,12 +76,13 @@ bool faulted();
 
 const char *status_name(int status);
 
-// A number that a call is given: the host's is read at once, the device's when the work runs.
+// A number that a call is given: the host's is read at once, the device's when the work runs.  Null is zero, where a
+// function allows it.
 template <class T>
 class Scalar {
  public:
   Scalar(const cublasContext &handle, const T *given)
-      : device_(handle.pointer_mode == kPointerDevice ? given : nullptr), value_(device_ ? T() : *given) {}
+      : device_(handle.pointer_mode == kPointerDevice ? given : nullptr), value_(given && !device_ ? *given : T()) {}
   T get() const { return device_ ? *device_ : value_; }
 
  private:

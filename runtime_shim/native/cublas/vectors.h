@@ -241,19 +241,20 @@ cublasStatus do_triangular(cublasHandle handle, const char *name, bool solve, in
   });
 }
 
-// C = alpha op(A) + beta op(B); C may be A or B where that is not transposed.
+// C = alpha op(A) + beta op(B); C may be A or B where that is not transposed.  No beta is a beta of zero, as cuSOLVER counts
+// on (singular vectors, least squares).
 template <class T>
 cublasStatus do_geam(cublasHandle handle, const char *name, int ta, int tb, int64_t m, int64_t n, const T *alpha, const T *a,
                      int64_t lda, const T *beta, const T *b, int64_t ldb, T *c, int64_t ldc) {
   return with_handle(handle, [&](cublasContext &h) -> cublasStatus {
     const int64_t a_rows = ta ? n : m, b_rows = tb ? n : m;
     if (!op(ta) || !op(tb) || m < 0 || n < 0 || lda < std::max<int64_t>(1, a_rows) || ldb < std::max<int64_t>(1, b_rows) ||
-        ldc < std::max<int64_t>(1, m) || !alpha || !beta || (c == a && ta) || (c == b && tb))
+        ldc < std::max<int64_t>(1, m) || !alpha || (c == a && ta) || (beta && c == b && tb))
       return CUBLAS_STATUS_INVALID_VALUE;
     if (m == 0 || n == 0) return CUBLAS_STATUS_SUCCESS;
     // One whose factor the host knows to be zero is not read.
     const bool known = h.pointer_mode == kPointerHost;
-    const bool need_a = !known || *alpha != T(), need_b = !known || *beta != T();
+    const bool need_a = !known || *alpha != T(), need_b = beta && (!known || *beta != T());
     if ((need_a && !matrix_usable(a, a_rows, ta ? m : n, lda, name)) || (need_b && !matrix_usable(b, b_rows, tb ? m : n, ldb, name)) ||
         !matrix_usable(c, m, n, ldc, name))
       return CUBLAS_STATUS_EXECUTION_FAILED;
