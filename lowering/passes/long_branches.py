@@ -24,7 +24,9 @@ from sassxlate.lowering.codeobject.source_map import ISLAND
 
 REACH = 4 * 0x7FFF  # most bytes that a branch spans, in either direction
 APART = 96 << 10  # bytes of code between two islands
-_CLOSEST = 16 << 10  # islands are put closer together where they are large, but not closer than this
+_CLOSEST = (
+    16 << 10
+)  # islands are put closer together where they are large, but not closer than this
 _WORD = 4  # bytes of a branch
 _ISLAND = InstOrigin(ISLAND)
 
