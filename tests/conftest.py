@@ -19,9 +19,16 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT))
 
 
-# The tester may set where things are; the tests decide how programs run.
-_PLACES = frozenset(
-    {"SASSXLATE_SHARED", "SASSXLATE_LIB", "SASSXLATE_LIBLLVM", "SASSXLATE_PROGRAMS"}
+# The tester may set where things are, and the tier that programs run by where a test does not say
+# it; otherwise the tests decide how programs run.
+_KEPT = frozenset(
+    {
+        "SASSXLATE_SHARED",
+        "SASSXLATE_LIB",
+        "SASSXLATE_LIBLLVM",
+        "SASSXLATE_PROGRAMS",
+        "SASSXLATE_TIER",
+    }
 )
 
 
@@ -43,7 +50,7 @@ def pytest_configure() -> None:
                 signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL,
             )
     for name in list(os.environ):
-        if name.startswith("SASSXLATE_") and name not in _PLACES:
+        if name.startswith("SASSXLATE_") and name not in _KEPT:
             del os.environ[name]
     os.environ["SASSXLATE_ENGINE"] = "rules"  # as without the extra llm
 

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 
 def compile_code_object(
-    code: bytes, kernel: str, *, strict: bool = False, counts: bool = False, turns: bool = False
+    code: bytes,
+    kernel: str,
+    *,
+    strict: bool = False,
+    counts: bool = False,
+    turns: bool = False,
+    quick: bool = False,
 ) -> bytes:
-    """The host image (runtime_shim/native/abi.h) of a kernel of a code object.
+    """The host image (runtime_shim/native/abi.h) of a kernel of a code object; ``quick``: without
+    optimisation, in less time.
 
     Raises:
         EmulatorError: SX06xx, with the offset from the kernel's start and the mnemonic.
@@ -15,5 +22,5 @@ def compile_code_object(
     from sassxlate.lowering.emulate.compiler import compile_code_object as compile_one
     from sassxlate.lowering.emulate.options import CompileOptions
 
-    options = CompileOptions(strict=strict, counts=counts, turns=turns)
+    options = CompileOptions(strict=strict, counts=counts, turns=turns, quick=quick)
     return compile_one(code, kernel, options).data

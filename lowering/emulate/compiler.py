@@ -62,14 +62,20 @@ def target_machine(isa: Isa, opt: int, features: str = "") -> llvm.TargetMachine
     return cache[key]
 
 
-def optimize(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
-    """The few passes that pay: inlining, registers of slots, simplification."""
+def optimize(module: llvm.ModuleRef, machine: llvm.TargetMachine, *, quick: bool = False) -> None:
+    """The few passes that pay: inlining, registers of slots, simplification.
+
+    ``quick``: inlining only.  A wave's registers then stay in memory, no value lives longer than a
+    block, and the register allocator has little to do.
+    """
     pto = llvm.create_pipeline_tuning_options(speed_level=1)
     builder = llvm.create_pass_builder(machine, pto)
     inline = llvm.create_new_module_pass_manager()
     inline.add_always_inliner_pass()
     inline.add_global_dead_code_eliminate_pass()
     inline.run(module, builder)
+    if quick:
+        return
     passes = llvm.create_new_function_pass_manager()
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
@@ -115,8 +121,8 @@ def compile_flow(
     seconds = {"ir": clock() - t0}
     machine = target_machine(isa, options.opt)
     try:
-        sink(count <= _SINKS)
-        made = [emit(parts.kernel, machine, seconds)]
+        sink(count <= _SINKS and not options.quick)
+        made = [emit(parts.kernel, machine, seconds, quick=options.quick)]
         sink(True)
         t1 = clock()
         how = f"{isa} {options.opt}"
@@ -144,6 +150,7 @@ def compile_flow(
         avx512=avx512,
         counts=counts,
         turns=options.turns,
+        quick=options.quick,
     )
     seconds |= {"helpers": t2 - t1, "link": clock() - t2}
     traces = options.trace is not None
@@ -154,13 +161,15 @@ def sink(wanted: bool) -> None:
     llvm.set_option("", f"-disable-machine-sink={'false' if wanted else 'true'}")
 
 
-def emit(text: str, machine: llvm.TargetMachine, seconds: dict[str, float]) -> bytes:
+def emit(
+    text: str, machine: llvm.TargetMachine, seconds: dict[str, float], *, quick: bool = False
+) -> bytes:
     """A module's object; records the time of each step."""
     clock = time.perf_counter
     t0 = clock()
     module = llvm.parse_assembly(text)
     t1 = clock()
-    optimize(module, machine)
+    optimize(module, machine, quick=quick)
     t2 = clock()
     data = machine.emit_object(module)
     seconds |= {"parse": t1 - t0, "optimize": t2 - t1, "codegen": clock() - t2}

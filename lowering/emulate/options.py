@@ -36,7 +36,8 @@ class CompileOptions:
     recorded (``trace_points.py``); None: none, and no bound on a launch's length.  ``poison``: in
     strict mode undefined values are seeded rubbish, not 0.  ``target`` is the
     processor whose counters and hazards strict mode checks.  ``turns``: a wave gives way before
-    each access to memory (``turns.py``).
+    each access to memory (``turns.py``).  ``quick``: without optimisation, in
+    less time.
     """
 
     strict: bool = False
@@ -55,6 +56,7 @@ class CompileOptions:
     poison: bool = True
     target: Target = DEFAULT
     turns: bool = False
+    quick: bool = False
 
 
 @functools.cache

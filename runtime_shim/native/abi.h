@@ -75,7 +75,7 @@ struct SxImageHeader {
   uint64_t code_offset;    // of the mapped part in the file (4096)
   uint64_t code_size;
   uint64_t entry_offset;   // from code_offset
-  uint64_t flags;          // bit 0: strict; bit 1: counts; bit 2: turns
+  uint64_t flags;          // bit 0: strict; bit 1: counts; bit 2: turns; bit 3: compiled without optimisation
   uint32_t isa;            // 0 generic AVX2, 1 AVX-512
   uint32_t counts;         // blocks that it counts; 0 if it does not
   char kernel[256];

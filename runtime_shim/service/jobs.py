@@ -69,6 +69,7 @@ def identity(request: Request) -> Key:
         name_key(str(kernel)) if kernel is not None else str(request.get("kernel_key")),
         bool(request.get("compile")),
         *kind_of(request),
+        bool(request.get("quick")),
         *(str(request.get(name)) for name in _NAMED),
     )
 

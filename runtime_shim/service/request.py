@@ -144,6 +144,7 @@ _FIELDS: dict[str, Callable[[str, object], object]] = {
     "counts": _flag,
     "turns": _flag,
     "background": _flag,
+    "quick": _flag,
 }
 
 __all__ = ["PATH_MAX", "checked", "input_of", "path_of", "text_of"]

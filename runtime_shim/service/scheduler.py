@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from sassxlate.errors import ServiceError
-from sassxlate.runtime_shim.service.jobs import Answer, Job, Priority
+from sassxlate.runtime_shim.service.jobs import Answer, Job, Priority, Request
 from sassxlate.runtime_shim.service.work import failure
 from sassxlate.runtime_shim.service.workers import Performs, Worker, fork_worker
 
@@ -39,6 +39,10 @@ def _queues() -> dict[Priority, collections.deque[Job]]:
     return {priority: collections.deque() for priority in Priority}
 
 
+def _failed(_request: Request, error: ServiceError) -> Answer:
+    return failure(error)
+
+
 @dataclass(slots=True, eq=False)
 class Scheduler:
     """Jobs, queued and under way, and the workers that do them.
@@ -54,6 +58,8 @@ class Scheduler:
     finished: Callable[[Job, Answer], None]
     lost: Callable[[int], object]
     held: Callable[[], Iterable[int]]
+    # The answer for the job of a lost worker: of a request and what happened.
+    gone: Callable[[Request, ServiceError], Answer] = _failed
     counts: collections.Counter[str] = field(default_factory=collections.Counter[str])
     workers: list[Worker] = field(default_factory=list[Worker])
     queues: dict[Priority, collections.deque[Job]] = field(default_factory=_queues)
@@ -217,7 +223,7 @@ class Scheduler:
             kernel = job.request.get("kernel", "")
             log.error("worker %d lost (%s, %s) on %s", worker.pid, why, how, job.request)
             text = f"the worker on {job.request.get('op')} {kernel} was lost: {why} ({how})"
-            self.finished(job, failure(ServiceError(code, text)))
+            self.finished(job, self.gone(job.request, ServiceError(code, text)))
         self.dispatch()
 
     def _end(self, worker: Worker) -> str:

@@ -148,7 +148,9 @@ class Service:
 
     def _prepare(self) -> None:
         try:
-            self._scheduler.work = Work(self._cache, self._make_engine(), self._spare)
+            work = Work(self._cache, self._make_engine(), self._spare)
+            self._scheduler.work = work
+            self._scheduler.gone = partial(work.lost, self._scheduler.job_limit_s)
         except Exception:
             # Without its translator it can only report that; the next start tries again.
             log.exception("the translator cannot be imported")

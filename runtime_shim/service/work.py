@@ -25,7 +25,7 @@ from sassxlate.runtime_shim.ptx.assemble import Assembled
 from sassxlate.runtime_shim.ptx.errors import CUDA_ERRORS, PtxError
 from sassxlate.runtime_shim.ptx.source import choose_ptx
 from sassxlate.runtime_shim.service import just_in_time, manifest, prebuilt
-from sassxlate.runtime_shim.service.jobs import Answer, Request
+from sassxlate.runtime_shim.service.jobs import Answer, Request, kind_of
 from sassxlate.runtime_shim.service.request import path_of, text_of
 
 log = logging.getLogger("sassxlate.service")
@@ -64,6 +64,8 @@ class Engine:
     share: Callable[[Cache], None] | None = None
     # The pack of some shapes; of no shapes: of those that are known beforehand.
     stencils: Callable[[Sequence[str]], bytes] | None = None
+    # `compile` without optimisation, in less time.
+    compile_quickly: Callable[[bytes, str, bool, bool, bool], bytes] | None = None
 
 
 def default_engine(target: Target = DEFAULT) -> Engine:
@@ -83,6 +85,11 @@ def default_engine(target: Target = DEFAULT) -> Engine:
     def compile_one(code: bytes, kernel: str, strict: bool, counts: bool, turns: bool) -> bytes:
         return emulate.compile_code_object(code, kernel, strict=strict, counts=counts, turns=turns)
 
+    def compile_quickly(code: bytes, kernel: str, strict: bool, counts: bool, turns: bool) -> bytes:
+        return emulate.compile_code_object(
+            code, kernel, strict=strict, counts=counts, turns=turns, quick=True
+        )
+
     def pack_of(shapes: Sequence[str]) -> bytes:
         from sassxlate.lowering.emulate.options import host_isa
         from sassxlate.lowering.emulate.stencils import known
@@ -96,6 +103,7 @@ def default_engine(target: Target = DEFAULT) -> Engine:
         translate=translate,
         compile=compile_one,
         stencils=pack_of,
+        compile_quickly=compile_quickly,
         supported=frozenset(LAYOUTS),
         share=lambda cache: helper_objects.keep_in(_Objects(cache)),
     )
@@ -306,25 +314,49 @@ class Work:
 
     def compile(self, request: Request) -> Answer:
         """Compile ``kernel`` of the code object in a file to host code; the image's path."""
-        path = path_of(_text(request, "code_object"))
-        try:
-            code, _ = trusted.read(path)
-        except OSError as error:
-            raise ServiceError("SX0903", f"{path}: {error.strerror}") from error
-        kept = unseal(path.name, code)  # a file of the cache
-        return self._compile(code if kept is None else kept, request)
+        return self._compile(_code_object(request), request)
 
     def _compile(self, code: bytes, request: Request) -> Answer:
         name, strict = _text(request, "kernel"), bool(request.get("strict"))
         counts, turns = bool(request.get("counts")), bool(request.get("turns"))
-        file = f"{host_key(code, name, strict, counts, turns)}.sxh"
+        key = host_key(code, name, strict, counts, turns)
+        file = f"{key}.sxh"
         if self.cache.read("host", file) is not None:
             return {"ok": True, "image": text_of(self.cache.path("host", file))}
+        compiler = self.engine.compile
+        if request.get("quick"):
+            compiler = self.engine.compile_quickly or compiler
+        elif (verdict := self.cache.read("host", f"{key}.slow")) is not None:
+            return gave_up(ServiceError("SX0914", f"{name}: {verdict.decode()}"))
         try:
-            image = self.engine.compile(code, name, strict, counts, turns)
+            image = compiler(code, name, strict, counts, turns)
         except SassxlateError as error:
             return failure(error.at(kernel=name))
         return {"ok": True, "image": text_of(self._write("host", file, image))}
+
+    def lost(self, limit_s: float, request: Request, error: ServiceError) -> Answer:
+        """The answer for a job whose worker was lost.  A limit ends a kernel's optimisation, not
+        the kernel; that is kept, so that no later run tries it."""
+        compiles = request.get("op") == "compile" or bool(request.get("compile"))
+        if not compiles or request.get("quick"):
+            return failure(error)
+        if error.code == "SX0904":
+            text = f"the compiler was stopped after {limit_s:.0f} s"
+            error = ServiceError("SX0914", f"{request.get('kernel')}: {text}")
+            try:
+                self._keep_verdict(request, text)
+            except (SassxlateError, OSError) as reason:
+                log.warning("not kept that %s: %s", error, reason)
+        return gave_up(error)
+
+    def _keep_verdict(self, request: Request, why: str) -> None:
+        name = _text(request, "kernel")
+        if request["op"] == "compile":
+            code = _code_object(request)
+        else:
+            code = self.cache.need("kernel", f"{_text(request, 'module')}-{name_key(name)}.hsaco")
+        key = host_key(code, name, *kind_of(request))
+        self._write("host", f"{key}.slow", why.encode())
 
     def stencils(self, request: Request) -> Answer:
         """Make the pack of the shapes ``shapes``, or without them the one that the baseline tier
@@ -368,6 +400,22 @@ class Work:
                 # A failed write names no file.
                 place = second.filename or self.cache.root
                 raise ServiceError("SX0907", f"{place}: {second.strerror}") from second
+
+
+def _code_object(request: Request) -> bytes:
+    path = path_of(_text(request, "code_object"))
+    try:
+        code, _ = trusted.read(path)
+    except OSError as error:
+        raise ServiceError("SX0903", f"{path}: {error.strerror}") from error
+    kept = unseal(path.name, code)  # a file of the cache
+    return code if kept is None else kept
+
+
+def gave_up(error: SassxlateError) -> Answer:
+    """The answer where the compiler was stopped or ended: the kernel can be had without
+    optimisation (``quick``)."""
+    return {**failure(error), "slow": True}
 
 
 def failure(error: SassxlateError) -> Answer:

@@ -16,6 +16,7 @@ PRIVATE_APERTURE_HI: Final = 0x00020000
 FLAG_STRICT: Final = 1
 FLAG_COUNTS: Final = 2
 FLAG_TURNS: Final = 4
+FLAG_QUICK: Final = 8
 ISA_AVX2: Final = 0
 ISA_AVX512: Final = 1
 

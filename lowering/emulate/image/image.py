@@ -18,6 +18,7 @@ from sassxlate.disasm.containers.elf import (
 from sassxlate.errors import EmulatorError
 from sassxlate.lowering.emulate.image.abi import (
     FLAG_COUNTS,
+    FLAG_QUICK,
     FLAG_STRICT,
     FLAG_TURNS,
     HEADER_FORMAT,
@@ -144,8 +145,10 @@ def header(
     avx512: bool,
     counts: int = 0,
     turns: bool = False,
+    quick: bool = False,
 ) -> bytes:
     flags = FLAG_STRICT * strict | FLAG_COUNTS * bool(counts) | FLAG_TURNS * turns
+    flags |= FLAG_QUICK * quick
     name = kernel.encode()[:255]
     page = struct.pack(
         HEADER_FORMAT,

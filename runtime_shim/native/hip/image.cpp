@@ -87,13 +87,18 @@ bool open_image(const std::string &path, const std::string &key, const std::stri
   if (counting() && !image.counts.words) image.counts = open_counts(key, kernel, header.counts);
   image.code = code;
   image.code_size = header.code_size;
+  image.quick = (header.flags & 8) != 0;
   image.entry = reinterpret_cast<SxEntry>(static_cast<uint8_t *>(code) + header.entry_offset);
   return true;
 }
 
+enum class Ask { Waited, Background, Quick };
+
 // Has the service compile the kernel; gives the path of the image, or an empty one with the error set, which is
-// reported if the application waited for it.
-std::string compile(const CodeObject &code, const std::string &kernel, bool strict, bool waited, HostImage &image) {
+// reported if the application waited for it, or with `stopped`.
+std::string compile(const CodeObject &code, const std::string &kernel, bool strict, Ask how, HostImage &image,
+                    Stopped &stopped) {
+  bool waited = how != Ask::Background;
   std::string file = write_temporary("object", code.bytes.data(), code.bytes.size());
   if (file.empty()) {
     if (waited) log_line("SX0653: kernel %s: no temporary file can be written", kernel.c_str());
@@ -105,6 +110,7 @@ std::string compile(const CodeObject &code, const std::string &kernel, bool stri
                                     ",\"strict\":" + (strict ? "true" : "false") +
                                     (counting() ? ",\"counts\":true" : "") +
                                     (config().interleave ? ",\"turns\":true" : "") +
+                                    (how == Ask::Quick ? ",\"quick\":true" : "") +
                                     (waited ? "" : ",\"background\":true") + "}");
   unlink(file.c_str());
   if (!reply.answered) {
@@ -115,6 +121,10 @@ std::string compile(const CodeObject &code, const std::string &kernel, bool stri
   if (!reply.body["ok"].truthy()) {
     std::string line = reply.body["line"].text();
     if (line.empty()) line = "SX0652: " + kernel + ": the service could not compile it";
+    if (reply.body["slow"].truthy()) {
+      stopped.line = line;
+      return "";
+    }
     if (waited) log_line("%s", line.c_str());
     int64_t error = reply.body["cuda_error"].whole(hipErrorNotSupported);
     image.error = error > 0 && error < 10000 ? static_cast<int>(error) : hipErrorNotSupported;
@@ -145,6 +155,8 @@ namespace {
 
 struct Place {
   std::string key, path;
+  // The compiler was stopped at this kernel before.
+  bool slow() const { return can_read(path.substr(0, path.size() - 3) + "slow"); }
 };
 
 // Where the cache has the image; false where there is no service to say it.
@@ -158,7 +170,9 @@ bool place_of(const CodeObject &code, const KernelInfo &kernel, Place &place, st
 
 }  // namespace
 
-void load_image(const CodeObject &code, const KernelInfo &kernel, HostImage &image) {
+namespace {
+
+void load(const CodeObject &code, const KernelInfo &kernel, Ask how, HostImage &image, Stopped &stopped) {
   bool strict = config().strict;
   std::string why;
   Place place;
@@ -168,13 +182,29 @@ void load_image(const CodeObject &code, const KernelInfo &kernel, HostImage &ima
     return;
   }
   if (open_image(place.path, place.key, kernel.name, strict, image, why)) return;
-  std::string path = compile(code, kernel.name, strict, true, image);
-  if (path.empty() && image.error) return;
+  stopped.known = how != Ask::Quick && place.slow();
+  if (stopped.known) return;
+  std::string path = compile(code, kernel.name, strict, how, image, stopped);
+  if (path.empty() && (image.error || stopped)) return;
   if (!open_image(path, place.key, kernel.name, strict, image, why)) {
     if (why.empty()) why = path + " is gone";
     log_line("SX0652: kernel %s: %s", kernel.name.c_str(), why.c_str());
     image.error = hipErrorNotSupported;
   }
+}
+
+}  // namespace
+
+void load_image(const CodeObject &code, const KernelInfo &kernel, HostImage &image, Stopped &stopped) {
+  load(code, kernel, Ask::Waited, image, stopped);
+}
+
+void load_quick_image(const CodeObject &code, const KernelInfo &kernel, HostImage &image) {
+  Stopped stopped;
+  load(code, kernel, Ask::Quick, image, stopped);
+  if (!stopped) return;
+  log_line("%s", stopped.line.c_str());
+  image.error = hipErrorNotSupported;
 }
 
 bool cached_image(const CodeObject &code, const KernelInfo &kernel, HostImage &image) {
@@ -186,8 +216,9 @@ bool cached_image(const CodeObject &code, const KernelInfo &kernel, HostImage &i
 bool better_image(const CodeObject &code, const KernelInfo &kernel, HostImage &image) {
   std::string why;
   Place place;
-  if (!place_of(code, kernel, place, why)) return false;
-  std::string path = compile(code, kernel.name, config().strict, false, image);
+  if (!place_of(code, kernel, place, why) || place.slow()) return false;
+  Stopped stopped;
+  std::string path = compile(code, kernel.name, config().strict, Ask::Background, image, stopped);
   image.error = 0;
   return !path.empty() && open_image(path, place.key, kernel.name, config().strict, image, why);
 }

@@ -10,8 +10,17 @@ namespace sx {
 std::string image_key(const CodeObject &code, const std::string &kernel, bool strict, bool counts);
 
 // Finds the image or has it built, checks it and maps it.  Never throws; the error is in `image`, and is reported once
-// on standard error.
-void load_image(const CodeObject &code, const KernelInfo &kernel, HostImage &image);
+// on standard error.  If the compiler was stopped or ended, neither: `stopped` says how (SX0914, SX0905), or that the cache
+// knows it of an earlier run (`known`).
+struct Stopped {
+  std::string line;
+  bool known = false;
+  explicit operator bool() const { return known || !line.empty(); }
+};
+void load_image(const CodeObject &code, const KernelInfo &kernel, HostImage &image, Stopped &stopped);
+
+// The same without optimisation, which takes less time.
+void load_quick_image(const CodeObject &code, const KernelInfo &kernel, HostImage &image);
 
 // The same if it is in the cache; false if it is not.
 bool cached_image(const CodeObject &code, const KernelInfo &kernel, HostImage &image);

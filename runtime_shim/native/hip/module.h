@@ -23,6 +23,7 @@ struct HostImage {
   void *code = nullptr;
   size_t code_size = 0;  // bytes mapped at `code`
   bool stencils = false;      // of the baseline tier
+  bool quick = false;         // compiled without optimisation
   uint32_t instructions = 0;  // of the kernel, where the baseline tier has counted them
 
   HostImage() = default;

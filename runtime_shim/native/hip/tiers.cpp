@@ -63,6 +63,23 @@ void improve() {
   }
 }
 
+// The compiler was stopped at the kernel: it runs the baseline's code, or what the compiler makes without optimisation.
+void without_compiler(Function &function, const Stopped &stopped) {
+  const CodeObject &code = *function.module->code;
+  const KernelInfo &info = *function.info;
+  std::string why;
+  bool compiled = config().strict || config().interleave;
+  bool copied = !compiled && load_baseline(code, info, true, function.baseline, why);
+  if (!stopped.known)
+    log_line("%s; it runs %s", stopped.line.c_str(), copied ? "the baseline tier's code" : "code that is not optimised");
+  if (copied) {
+    function.entry.store(function.baseline.entry, std::memory_order_release);
+    return;
+  }
+  load_quick_image(code, info, function.image);
+  function.entry.store(function.image.entry, std::memory_order_release);
+}
+
 }  // namespace
 
 void first_code(Function &function) {
@@ -81,7 +98,9 @@ void first_code(Function &function) {
   if (tier == Tier::Baseline)
     log_line("SX0696: kernel %s: compiled, since the baseline tier has no code for it: %s", function.info->name.c_str(),
              why.c_str());
-  load_image(code, *function.info, function.image);
+  Stopped stopped;
+  load_image(code, *function.info, function.image, stopped);
+  if (stopped) return without_compiler(function, stopped);
   function.entry.store(function.image.entry, std::memory_order_release);
 }
 

@@ -116,12 +116,35 @@ def _translate(_cubin: Cubin, kernel: Kernel) -> Done:
 
 
 def _compile(code: bytes, kernel: str, strict: bool, counts: bool, turns: bool) -> bytes:
-    if kernel == "refused":
-        raise EmulatorError("SX0601", "cannot be compiled")
+    match kernel:
+        case "refused":
+            raise EmulatorError("SX0601", "cannot be compiled")
+        case "crashing":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "endless":
+            while True:
+                pass
+        case _:
+            pass
     return code + (b" strict" if strict else b" plain")
 
 
-ENGINE = Engine(_fatbin, _cubin, _translate, _compile, frozenset({75, 80, 90}))
+def _compile_quickly(code: bytes, kernel: str, strict: bool, counts: bool, turns: bool) -> bytes:
+    if kernel == "endless":  # longer than its limit
+        end = time.process_time() + 2.5
+        while time.process_time() < end:
+            pass
+    return code + b" quick"
+
+
+ENGINE = Engine(
+    _fatbin,
+    _cubin,
+    _translate,
+    _compile,
+    frozenset({75, 80, 90}),
+    compile_quickly=_compile_quickly,
+)
 
 
 def stand_in() -> Engine:

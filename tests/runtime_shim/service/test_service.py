@@ -78,6 +78,45 @@ def test_faults_of_ours_are_answers_and_not_kept(start: Start, image: Path) -> N
     assert running.call(op="translate", module=key, kernel="_Z5saxpyifPKfPf")["ok"]
 
 
+def test_a_limit_ends_the_optimisation_not_the_kernel(start: Start, tmp_path: Path) -> None:
+    """The verdict is kept: the compiler is stopped once, and what is made without optimisation,
+    which has no limit, takes its place."""
+    running = start(limit=1.0)
+    code = tmp_path / "code"
+    code.write_bytes(b"code")
+    job: dict[str, Any] = {"op": "compile", "code_object": str(code), "kernel": "endless"}
+    for strict in (False, True):
+        answer = running.call(**job, strict=strict)
+        assert (answer["ok"], answer["code"], answer["slow"]) == (False, "SX0914", True)
+    key = key_of(b"code", b"endless", b"plain")
+    verdict = running.cache / "host" / "tag" / f"{key}.slow"
+    assert need(verdict) == b"the compiler was stopped after 1 s"
+    answer = running.call(**job)
+    assert (answer["code"], answer["slow"]) == ("SX0914", True)
+    assert answer["line"] == "SX0914: endless: the compiler was stopped after 1 s"
+    stats: dict[str, Any] = running.call(op="stats")
+    assert stats["workers"] == 1  # which was not lost again
+    answer = running.call(**job, quick=True)
+    assert answer["ok"], answer
+    image_path = Path(str(answer["image"]))
+    assert image_path.name == f"{key}.sxh"
+    assert need(image_path) == b"code quick"
+    assert running.call(**job)["image"] == str(image_path)
+
+
+def test_a_lost_compiler_is_no_verdict(start: Start, tmp_path: Path) -> None:
+    """Anything may have killed it: the kernel can be had without optimisation, and the next run
+    asks again."""
+    running = start()
+    code = tmp_path / "code"
+    code.write_bytes(b"code")
+    job: dict[str, Any] = {"op": "compile", "code_object": str(code), "kernel": "crashing"}
+    answer = running.call(**job)
+    assert (answer["ok"], answer["code"], answer["slow"]) == (False, "SX0905", True)
+    assert not list(running.cache.glob("**/*.slow"))
+    assert running.call(**job, quick=True)["ok"]
+
+
 @pytest.mark.parametrize(
     ("content", "line"),
     [

@@ -21,6 +21,7 @@ from sassxlate.lowering.codeobject.source_map import UNALIGNED
 from sassxlate.lowering.emulate.stencils import known
 from sassxlate.lowering.target import DEFAULT
 from sassxlate.runtime_shim.cache.store import seal
+from sassxlate.runtime_shim.service.work import host_key
 
 from .conftest import Script
 from .hip_api import Hip
@@ -222,3 +223,90 @@ def test_without_stencils_kernels_are_compiled(
         assert done.stdout == "0 0\n"
         assert bool(code) == bool(done.stderr)
         assert code in done.stderr
+
+
+class StoppingService(TieredService):
+    """Its compiler is stopped at every kernel that is to be optimised."""
+
+    def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        if request["op"] != "compile" or request.get("quick"):
+            return super()._answer(request)
+        return {"ok": False, "cuda_error": 999, "slow": True, "line": "SX0914: stopped"}
+
+
+@pytest.fixture
+def stopping(hip: Hip, tmp_path: Path) -> Iterator[StoppingService]:
+    patch = pytest.MonkeyPatch()
+    made = StoppingService(tmp_path)
+    patch.setenv("SASSXLATE_SOCKET", str(made.path))
+    patch.setenv("SASSXLATE_CACHE_DIR", str(tmp_path / "cache"))
+    patch.setenv("SASSXLATE_CACHE_TAG", "tiered")
+    yield made
+    patch.undo()
+
+
+def _mark_slow(tmp_path: Path, code_object: Path, kernel: str, *, strict: bool) -> Path:
+    folder = tmp_path / "cache" / "host" / "tiered"
+    folder.mkdir(parents=True, exist_ok=True)
+    mark = folder / f"{host_key(code_object.read_bytes(), kernel, strict)}.slow"
+    mark.write_bytes(seal(mark.name, b"the compiler was stopped after 1 s"))
+    return mark
+
+
+def test_a_stopped_compiler_ends_the_optimisation_not_the_kernel(
+    script: Script, stopping: StoppingService, code_object: Path
+) -> None:
+    """The baseline's code, and what the compiler makes without optimisation where there is none:
+    both compute what optimised code does."""
+    body = _RESULTS.format(path=str(code_object))
+    copied = script(body, SASSXLATE_TIER="llvm")
+    assert not [r for r in stopping.asked("compile") if r.get("quick")]
+    line = "SX0914: stopped; it runs the baseline tier's code\n"
+    assert copied.stderr.count(line) == 5
+    known.pack_of, packs = _no_pack, known.pack_of
+    try:
+        plain = script(body, SASSXLATE_TIER="llvm", SASSXLATE_CACHE_DIR=str(stopping.directory))
+    finally:
+        known.pack_of = packs
+    assert len([r for r in stopping.asked("compile") if r.get("quick")]) == 5
+    line = "SX0914: stopped; it runs code that is not optimised\n"
+    assert plain.stderr.count(line) == 5
+    reference = script(body, SASSXLATE_TIER="baseline")
+    assert reference.stderr == ""
+    assert copied.stdout == plain.stdout == reference.stdout
+
+
+def test_strict_code_without_optimisation(
+    script: Script, stopping: StoppingService, code_object: Path
+) -> None:
+    """Strict mode has no other tier; its checks are those of optimised code."""
+    body = _RESULTS.format(path=str(code_object)) + _FAULT.format(
+        path=str(code_object), kernel="wild_lds", value="512"
+    )
+    quick = script(body, SASSXLATE_STRICT="1")
+    assert not stopping.asked("stencils")
+    assert quick.stderr.count("it runs code that is not optimised") == 6
+    assert "SX0664: kernel wild_lds" in quick.stderr
+    stopping.requests.clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StoppingService, "_answer", TieredService._answer)
+        full = script(body, SASSXLATE_STRICT="1")
+    assert not [r for r in stopping.asked("compile") if r.get("quick")]
+    assert quick.stdout == full.stdout
+    assert quick.stderr.splitlines()[-1] == full.stderr.splitlines()[-1]
+
+
+def test_a_known_verdict_is_not_asked_for_again(
+    script: Script, stopping: StoppingService, code_object: Path, tmp_path: Path
+) -> None:
+    _mark_slow(tmp_path, code_object, "wild_lds", strict=False)
+    body = _FAULT.format(path=str(code_object), kernel="wild_lds", value="0")
+    for tier in ("llvm", "auto"):
+        done = script(body, SASSXLATE_TIER=tier)
+        assert done.stdout == "0 0\n"
+        assert done.stderr == ""
+    assert not stopping.asked("compile")
+    _mark_slow(tmp_path, code_object, "wild_lds", strict=True)
+    done = script(body, SASSXLATE_STRICT="1")
+    assert (done.stdout, done.stderr) == ("0 0\n", "")
+    assert [r.get("quick") for r in stopping.asked("compile")] == [True]
