@@ -4,6 +4,7 @@ JOBS ?= 2
 BIN := .venv/bin
 # Golden files and what documents show.
 BLESSED := tests/cfg tests/disasm/sass/test_golden.py tests/lowering/trace \
+  tests/lowering/convergence/test_promise.py \
   tests/runtime_shim/native/seam/test_documents.py tests/tools/test_architecture_picture.py
 
 .PHONY: help setup native test-fast test sweep lint types format bless docs ci clean
