@@ -47,12 +47,21 @@ _SI_KERNEL = 0x80
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A refused request of the application."""
+    """A refused request of the application.
+
+    ``kernel``: its name; "*" of a whole module; of a statically linked runtime "(runtime)", and of
+    a replaced library (SX0780 to SX0789) a function.
+    """
 
     code: str
     cuda_error: int
     kernel: str
     line: str
+
+    @property
+    def lost(self) -> bool:
+        """Whether launches were lost: of this kernel, or of all that the module has."""
+        return self.kernel != "(runtime)" and not self.code.startswith("SX078")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +89,23 @@ class RunReport:
     kernels: tuple[LoadedKernel, ...]
     forgiven: tuple[str, ...] = ()  # what was wrong and did no harm, a line each
     replaced: tuple[Replaced, ...] = ()
+
+    @property
+    def lost(self) -> tuple[Refusal, ...]:
+        """The refusals for which something was not launched."""
+        return tuple(refusal for refusal in self.refusals if refusal.lost)
+
+    def warning(self, program: str) -> str:
+        """That the program's results cannot be trusted, in a line; "" if nothing was refused."""
+        if not self.refusals:
+            return ""
+        first = (self.lost or self.refusals)[0]
+        kernel = first.kernel if first.lost and first.kernel != "*" else ""
+        what = "kernels of a module were not run" if first.lost else "a request was refused"
+        if kernel:
+            what = f"kernel {kernel} was not run"
+        more = f", and {len(self.refusals) - 1} more" if len(self.refusals) > 1 else ""
+        return f"DO NOT TRUST the output of {program}: {what} ({first.code}){more}"
 
 
 def find(name: str, search: str) -> Path:

@@ -114,8 +114,9 @@ def command(
 ) -> None:
     """Run APP with ARGS; its streams, signals and exit status pass through.
 
-    The exit status is 3 if a kernel was refused, however APP handled it (unless --keep-status);
-    126 and 127 if APP cannot be run or found.
+    The exit status is 3 if a kernel was refused, however APP or a child of it handled that (unless
+    --keep-status), and the last line says that its output is not to be trusted; 126 and 127 if APP
+    cannot be run or found.
 
     --report writes a page (or JSON) about the kernels that APP used: SASS beside RDNA3, and on the
     emulated device how often each block ran; counting takes time.
@@ -354,6 +355,7 @@ def _summary(report: RunReport, path: Path, tag: str, device: str) -> None:
         f"  sassxlate {__version__}, tag {tag}, device {device}",
         f"  {path.name}, blake2b {_digest(path)}",
         *(f"  {refusal.line}" for refusal in report.refusals),
+        report.warning(path.name),  # the last line: a long list may scroll away
     ]
     for line in lines:
         click.echo(f"sassxlate: {line}", err=True)

@@ -102,7 +102,7 @@ def measure(declaration: Declaration, python: Path, timeout: float) -> Outcome:
                 argument = "cpu" if where == "cpu" else "cuda"
                 command = [str(python), str(declaration.script), argument]
                 done = _execute(command, _settings(declaration, scratch), scratch, timeout)
-                elsewhere.append((where, _judge(declaration, done, None)))
+                elsewhere.append((where, judge(declaration, done, None)))
     folders = (str(python.parent.parent), made, str(declaration.script.parent))
     return Outcome(
         declaration.name,
@@ -133,7 +133,9 @@ def measure_all(
 
 
 @dataclass(frozen=True, slots=True)
-class _Done:
+class Done:
+    """How a process ended, and the ends of its streams."""
+
     status: int  # as in a shell
     out: str
     err: str
@@ -172,7 +174,7 @@ def _emulated(declaration: Declaration, python: Path, scratch: Path, timeout: fl
         if name in os.environ:
             settings[name] = os.environ[name]
     done = _execute(command, settings, scratch, timeout)
-    return _judge(declaration, done, application.read_report(record))
+    return judge(declaration, done, application.read_report(record))
 
 
 def _cache(scratch: Path) -> Path:
@@ -206,7 +208,7 @@ def _with_argument(argument: bytes) -> list[int]:
 
 def _execute(
     command: Sequence[str], settings: Mapping[str, str], scratch: Path, timeout: float
-) -> _Done:
+) -> Done:
     """Runs a command in a session of its own; at the limit, its whole process group is killed."""
     work = scratch / "work"
     work.mkdir(exist_ok=True)
@@ -241,10 +243,10 @@ def _execute(
             stream.seek(max(0, size - _OUTPUT))
             texts.append(stream.read().decode("utf-8", "replace"))
     status = process.returncode if process.returncode >= 0 else 128 - process.returncode
-    return _Done(status, texts[0], texts[1], round(seconds, 2), timed_out)
+    return Done(status, texts[0], texts[1], round(seconds, 2), timed_out)
 
 
-def _judge(declaration: Declaration, done: _Done, report: application.RunReport | None) -> Result:
+def judge(declaration: Declaration, done: Done, report: application.RunReport | None) -> Result:
     """The verdict of a run; ``report`` is None for a run without our libraries."""
     counts = Counter(refusal.code for refusal in report.refusals) if report else Counter[str]()
     verdict, reason = _verdict(declaration, done, report)
@@ -253,10 +255,13 @@ def _judge(declaration: Declaration, done: _Done, report: application.RunReport 
 
 
 def _verdict(
-    declaration: Declaration, done: _Done, report: application.RunReport | None
+    declaration: Declaration, done: Done, report: application.RunReport | None
 ) -> tuple[Verdict, str]:
-    # A wrong result comes first: neither a refusal nor a limit may hide it.
+    # A wrong result comes first: no limit may hide it, and no refusal but that of a kernel, without
+    # which the script compared what was in memory before.
     if wrong := _WRONG.search(done.out):
+        if report is not None and report.lost:
+            return "refused", f"{wrong[0].strip()}; before that {report.lost[0].line}"
         return "wrong", wrong[0].strip()
     missing = [p for p in declaration.prints if not re.search(p, done.out, re.MULTILINE)]
     if done.status == 0 and not done.timed_out and not missing:
@@ -285,10 +290,10 @@ def _plain(result: Result, folders: Sequence[str]) -> Result:
     return replace(result, reason=reason)
 
 
-def _last_line(done: _Done) -> str:
+def _last_line(done: Done) -> str:
     lines = [line.strip() for line in (done.out + "\n" + done.err).splitlines()]
     own = (line for line in reversed(lines) if line and not line.startswith("sassxlate: "))
     return next(own, "nothing printed")
 
 
-__all__ = ["VERDICTS", "Outcome", "Result", "Verdict", "measure", "measure_all"]
+__all__ = ["VERDICTS", "Done", "Outcome", "Result", "Verdict", "judge", "measure", "measure_all"]

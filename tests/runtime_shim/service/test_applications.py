@@ -193,9 +193,18 @@ def test_refused_kernel(place: Place, hostile: Path) -> None:
         assert done.returncode == status
         lines = done.stderr.splitlines()
         named = [line for line in lines if "_Z7refusedPi" in line]
-        assert len(named) == 2, lines  # at once, and in the summary
-        assert all(re.search(r"SX02\d\d: .*/\*0000\*/", line) for line in named)
+        assert len(named) == 3, lines  # at once, in the summary, and in the last line
+        assert all(re.search(r"SX02\d\d: .*/\*0000\*/", line) for line in named[:2])
         assert any("1 refusal in this run" in line for line in lines)
+        last = (
+            r"sassxlate: DO NOT TRUST the output of with_refused: kernel _Z7refusedPi was not run"
+        )
+        assert re.fullmatch(last + r" \(SX02\d\d\)", lines[-1])
+    # A child's launches count, whatever the program makes of them.
+    done = place.run("sh", "-c", '"$0" refused >/dev/null 2>&1; echo fine', program)
+    assert (done.returncode, done.stdout) == (3, "fine\n")
+    told = "DO NOT TRUST the output of (dash|sh|bash): kernel _Z7refusedPi was not run"
+    assert re.search(told, done.stderr.splitlines()[-1]), done.stderr
     # Loading did not fail because of the contents: a program that never uses it notices nothing.
     done = place.run(program, "plain")
     assert (done.returncode, done.stdout, done.stderr) == (0, "work 0\n", "")

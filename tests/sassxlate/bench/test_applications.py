@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,7 +21,9 @@ from click.testing import CliRunner, Result
 from sassxlate.bench.applications import declaration, environment, table
 from sassxlate.bench.applications import run as bench
 from sassxlate.cli.bench import command
+from sassxlate.disasm.containers import load
 from sassxlate.errors import UsageError, catalogue
+from sassxlate.runtime_shim.application import LoadedKernel, Refusal, RunReport
 
 ROOT = Path(__file__).resolve().parents[3]
 SAXPY = ROOT / "fixtures" / "programs" / "saxpy"
@@ -150,6 +153,34 @@ raise SystemExit(f"module: {status}")
     assert code in catalogue()
     assert outcome.reason.startswith(f"module: 218; before that {code}: ")
     assert f"{code} x1" in table.markdown([outcome])[2]
+
+
+def test_a_lost_kernel_is_refused_and_not_wrong(tmp_path: Path) -> None:
+    """A script that passes over the failure of a child's launch compares old contents of memory."""
+    data = SAXPY.read_bytes()
+    for _, cubin in load(SAXPY).cubins():
+        for kernel in cubin.kernels:
+            assert data.count(kernel.code) == 1
+            data = data.replace(kernel.code, b"\xff" * 16 + kernel.code[16:])
+    damaged = tmp_path / "damaged"
+    damaged.write_bytes(data)
+    damaged.chmod(0o755)
+    script = f"import subprocess\nsubprocess.run([{str(damaged)!r}], capture_output=True)\n"
+    outcome = _one(tmp_path, script + "print('wrong sum: 3, not 4')")
+    assert outcome.verdict == "refused", outcome
+    assert re.match(r"wrong sum: 3, not 4; before that SX0\d{3}: ", outcome.reason)
+
+
+def test_other_refusals_do_not_hide_a_wrong_result() -> None:
+    """A function of a replaced library, or a runtime that is not known: no kernel was lost."""
+    functions = Refusal("SX0780", 801, "cublasSgemm", "SX0780: cublasSgemm is not implemented")
+    runtime = Refusal("SX0761", 35, "(runtime)", "SX0761: lib.so: unknown")
+    kernel = Refusal("SX0904", 999, "k", "SX0904: k: no answer within 120 s")
+    done = bench.Done(0, "wrong sum: 3, not 4\n", "", 1.0, False)
+    found = declaration.load(FOLDER)[0]
+    for refusals, verdict in (((functions, runtime), "wrong"), ((runtime, kernel), "refused")):
+        report = RunReport(refusals, (LoadedKernel("m", "k", "other"),))
+        assert bench.judge(found, done, report).verdict == verdict
 
 
 def test_a_timeout_kills_the_whole_group(tmp_path: Path) -> None:
