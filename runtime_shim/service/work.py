@@ -341,7 +341,7 @@ class Work:
         if not compiles or request.get("quick"):
             return failure(error)
         if error.code == "SX0904":
-            text = f"the compiler was stopped after {limit_s:.0f} s"
+            text = f"the compiler was stopped after {limit_s:g} s"
             error = ServiceError("SX0914", f"{request.get('kernel')}: {text}")
             try:
                 self._keep_verdict(request, text)
