@@ -266,7 +266,7 @@ def test_what_finds_no_room_is_counted_and_later_lines_are_printed(
     """A former bug: after more lines than the queue holds, nothing was printed ever again."""
     program = _build("printing", ["-O3"], 90, tmp_path)
     outcome = run_program(program, ["flood"])
-    lines = outcome.output.splitlines()
+    lines: list[str] = outcome.output.splitlines()
     assert lines[-5:] == ["0", "said once", "0", "said again", "0"]
     kept = len(lines) - 5
     lost = int(outcome.errors.partition("SX0772: ")[2].split()[0])

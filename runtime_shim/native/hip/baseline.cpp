@@ -109,6 +109,7 @@ bool load_baseline(const CodeObject &code, const KernelInfo &kernel, bool wait, 
   BuiltKernel built;
   for (int attempt = 0; attempt < 2; ++attempt) {
     std::vector<const Pack *> use;
+    use.reserve(all.open.size());
     for (const auto &pack : all.open) use.push_back(&pack->pack);
     if (build_kernel(use, what, built)) break;
     if (!built.why.empty() || built.missing.empty() || attempt) {

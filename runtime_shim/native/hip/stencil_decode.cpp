@@ -38,7 +38,7 @@ uint32_t Decoder::word(uint32_t pc) const {
 
 int32_t Decoder::constant(uint64_t value) {
   auto found = constants_.try_emplace(value, static_cast<uint32_t>(constants_.size()));
-  return static_cast<int32_t>(kConstantsAt + 8 * found.first->second);
+  return static_cast<int32_t>(kConstantsAt + size_t{8} * found.first->second);
 }
 
 bool Decoder::decode(uint32_t pc, Step &step) {

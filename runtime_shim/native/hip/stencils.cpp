@@ -56,8 +56,8 @@ class Region {
   void give(uint8_t *at, size_t size) {
     size = pages(size);
     std::lock_guard<std::mutex> guard(mutex_);
-    // Fresh pages, which are zero, and cannot be executed.
-    mmap(at, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    // Fresh pages, which are zero, and cannot be executed.  Where there are none, the old ones are not used again.
+    if (mmap(at, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) return;
     Part part = {static_cast<uint64_t>(at - base_), size};
     auto next = std::lower_bound(free_.begin(), free_.end(), part, [](const Part &a, const Part &b) { return a.at < b.at; });
     next = free_.insert(next, part);

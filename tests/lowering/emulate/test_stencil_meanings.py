@@ -1,4 +1,9 @@
-"""The baseline tier against the compiled code: single instructions on random lanes, bit for bit."""
+"""The baseline tier against the compiled code: single instructions on random lanes, bit for bit.
+
+The sign and payload of a NaN result are not compared: LLVM leaves them open, so two compilations of
+one meaning differ where it swaps operands or moves a negation (seen on one kind of host and not on
+another).  Code that can show them writes NVIDIA's NaN in their place (lowering/nans).
+"""
 
 from __future__ import annotations
 
@@ -28,6 +33,39 @@ _MODES = (0xF0, 0xC0, 0x00, 0xF5, 0xFA, 0x0F)  # the kernel descriptor's FLOAT_M
 _MASKS = (0xFFFFFFFF, 0, 0xF00FA5C3, 0x80000000)
 
 
+_INFINITY = {16: 0x7C00, 32: 0x7F800000, 64: 0x7FF0000000000000}
+
+
+def _is_nan(value: int, width: int) -> bool:
+    return value & ((1 << (width - 1)) - 1) > _INFINITY[width]
+
+
+def same(kind: str, one: int, other: int) -> bool:
+    """Whether two results of a kind of the semantics table are equal, or both a NaN."""
+    if one == other or kind[0] not in "fp":
+        return one == other
+    if kind == "pf16":
+        pairs = [(one & 0xFFFF, other & 0xFFFF), (one >> 16, other >> 16)]
+        return all(same("f16", a, b) for a, b in pairs)
+    if not kind.startswith("f"):
+        return False
+    width = int(kind[1:3])
+    return _is_nan(one, width) and _is_nan(other, width)
+
+
+def test_only_nans_are_the_same() -> None:
+    assert same("f32", 0x7F800001, 0xFFFFFFFF)
+    assert same("f16", 0xFFFF, 0x7C01)
+    assert not same("f32", 0x7F800000, 0x7F800001)
+    assert not same("f32", 0, 1 << 31)
+    assert not same("b32", 0x7F800001, 0xFFFFFFFF)
+    assert not same("p16", 0x7C01, 0xFFFF)
+    assert same("pf16", 0x7C01_3C00, 0xFFFF_3C00)
+    assert not same("pf16", 0x7C01_3C00, 0xFFFF_3C01)
+    assert same("f64", 0x7FF0000000000001, (1 << 64) - 1)
+    assert same("f16hi", 0x7C01, 0x7E00)
+
+
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("start", range(0, len(VECTOR), 64))
 def test_rows(start: int, isa: Isa) -> None:
@@ -42,4 +80,5 @@ def test_rows(start: int, isa: Isa) -> None:
         for name, case, want, got in zip(names, cases, compiled, copied, strict=True):
             for lane, (one, other) in enumerate(zip(want, got, strict=True)):
                 inputs = [hex(v) for v in case.inputs[lane]]
-                assert one == other, (name, hex(mode), lane, inputs, one, other)
+                equal = [same(*each) for each in zip(case.dst, one, other, strict=True)]
+                assert all(equal), (name, hex(mode), lane, inputs, one, other)

@@ -284,7 +284,7 @@ print(b.cuda.library.cuStreamSynchronize(None))
 print(b.code("cublasSetStream_v2", b.handle, None))
 """
     done = subprocess.run(
-        [sys.executable, "-c", text],
+        [sys.executable, "-P", "-c", text],
         env={**os.environ, "SASSXLATE_BLAS": str(application.host_blas())},
         capture_output=True,
         text=True,

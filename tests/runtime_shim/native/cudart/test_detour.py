@@ -250,7 +250,7 @@ def test_unknown_runtime_of_a_library_is_reported_when_it_starts(
     target = programs / "opened_unknown"
     gxx(HERE / "programs" / "opened.cpp", "-o", target, "-ldl")
     done = subprocess.run(
-        [sys.executable, "-m", "sassxlate", "run", "--", str(target), str(library)],
+        [sys.executable, "-P", "-m", "sassxlate", "run", "--", str(target), str(library)],
         capture_output=True,
         text=True,
         env={**os.environ, "SASSXLATE_CACHE_DIR": str(tmp_path), "SASSXLATE_SERVICE_IDLE": "1"},
