@@ -1,0 +1,6 @@
+"""AMD's ROCm userland in a folder of its own, for tests without a card: fetched, never installed.
+
+python -m tools.rocm fetch [6.4.3|7.2.4]   some 65 MB each, verified by SHA-256
+python -m tools.rocm run 6.4.3 -- PROGRAM  with its loader and libraries
+python -m tools.rocm list
+"""
