@@ -16,7 +16,6 @@ import os
 import random
 import re
 import resource
-import signal
 import struct
 import subprocess
 import sys
@@ -34,7 +33,15 @@ from click.testing import CliRunner
 from sassxlate.cli import cli
 from sassxlate.disasm.containers import load_bytes
 
-from .chain import TooLongError, code_spans, fatbin_spans, judge
+from .chain import (
+    TIME_LIMIT_S,
+    TooLongError,
+    code_spans,
+    fatbin_spans,
+    handle_alarms,
+    judge,
+    limited,
+)
 from .mutate import Span, mutated
 
 HERE = Path(__file__).resolve().parent
@@ -43,7 +50,6 @@ ROOT = Path(os.environ.get("SASSXLATE_ROOT", HERE.parents[1]))
 
 FIXTURES = ROOT / "fixtures"
 DATA = ROOT / "tests" / "disasm" / "containers" / "data"
-TIME_LIMIT_S = 10.0
 MEMORY_LIMIT = 2 << 30  # bytes of address space beyond what the process has when it starts
 CHUNK = 500  # seeds that a process answers for at a time
 _IN_JSON = re.compile(r'"(code|error)": "(SX0\d{3}|[^"]*SX0\d{3})')
@@ -195,22 +201,20 @@ def one(seed: int, folder: Path, solver: bool) -> tuple[str, str | None]:
     other.write_bytes(chosen.data)
     arguments = rng.choice(chosen.commands)(rng, file, out, other)
     out.mkdir(exist_ok=True)
-    started = time.perf_counter()
-    signal.setitimer(signal.ITIMER_REAL, TIME_LIMIT_S)
+    started = time.process_time()
     try:
-        result = CliRunner().invoke(cli, arguments)
-        fault = judge(result, out, file)
-        about_file = "SX01" in result.stderr and str(other) not in result.stderr
-        if fault is not None and "is not named" in fault and not about_file:
-            fault = None  # of the arguments, or of the other file
-        if fault is not None and "without a code" in fault and _IN_JSON.search(result.stdout):
-            fault = None
-        end = str(result.exit_code)
+        with limited():
+            result = CliRunner().invoke(cli, arguments)
+            fault = judge(result, out, file)
+            about_file = "SX01" in result.stderr and str(other) not in result.stderr
+            if fault is not None and "is not named" in fault and not about_file:
+                fault = None  # of the arguments, or of the other file
+            if fault is not None and "without a code" in fault and _IN_JSON.search(result.stdout):
+                fault = None
+            end = str(result.exit_code)
     except TooLongError:
-        fault, end = f"no end within {TIME_LIMIT_S} s", "late"
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-    if fault is None and time.perf_counter() - started > TIME_LIMIT_S:
+        fault, end = f"no end within {TIME_LIMIT_S} s of CPU time", "late"
+    if fault is None and time.process_time() - started > TIME_LIMIT_S:
         fault = "too slow"
     for path in sorted(out.rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
@@ -218,15 +222,11 @@ def one(seed: int, folder: Path, solver: bool) -> tuple[str, str | None]:
     return f"{chosen.kind} {arguments[0]} {end}", None if fault is None else f"{what}: {fault}"
 
 
-def _alarm(_number: int, _frame: object) -> None:
-    raise TooLongError
-
-
 def work(first: int, count: int, mark: Path, solver: bool) -> None:
     """A chunk, in a process of its own: prints one JSON line."""
     import sassxlate.lowering.pipeline  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
-    signal.signal(signal.SIGALRM, _alarm)
+    handle_alarms()
     originals(solver)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     limit = used + MEMORY_LIMIT
@@ -336,7 +336,7 @@ def main() -> None:
         work(int(first), int(count), Path(mark), options.solver)
         return
     if options.seed is not None:
-        signal.signal(signal.SIGALRM, _alarm)
+        handle_alarms()
         with tempfile.TemporaryDirectory() as folder:
             print(*one(options.seed, Path(folder), options.solver), sep="\n")
         return

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from . import chain
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -56,3 +60,27 @@ def test_a_seed_that_was_a_fault(tmp_path: Path, seed: int, end: str) -> None:
     assert told["faults"] == 0
     (found,) = told["ends"]
     assert found.startswith(end)
+
+
+def _busy() -> None:
+    with chain.limited():
+        while True:
+            pass
+
+
+def test_the_limit_is_of_cpu_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cases on a busy machine were reported as too slow."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGPROF, signal.SIGALRM)}
+    monkeypatch.setattr(chain, "TIME_LIMIT_S", 0.1)
+    chain.handle_alarms()
+    try:
+        with chain.limited():
+            time.sleep(0.3)
+        with pytest.raises(chain.TooLongError):
+            _busy()
+        monkeypatch.setattr(chain, "PATIENCE_S", 0.1)
+        with pytest.raises(chain.TooLongError), chain.limited():
+            time.sleep(60)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
