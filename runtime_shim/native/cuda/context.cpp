@@ -4,6 +4,7 @@
 #include "driver.h"
 #include "hostcall.h"
 #include "handles.h"
+#include "profile.h"
 #include "unsupported.h"
 
 using namespace sx;
@@ -203,9 +204,9 @@ SX_API cuCtxGetLimit(size_t *value, int limit) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
     if (!value) return CUDA_ERROR_INVALID_VALUE;
     note("%d", limit);
+    if (limit < 0 || limit >= CU_LIMIT_COUNT) return CUDA_ERROR_INVALID_VALUE;
     // Contexts shared with graphics do not exist here; an H200 without them does not know the last limit either.
-    if (limit < 0 || limit >= CU_LIMIT_COUNT || limit == CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED ||
-        limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH)
+    if (limit == CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED || limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH)
       return CUDA_ERROR_UNSUPPORTED_LIMIT;
     *value = current_context()->limits[limit];
     note("%d = %zu", limit, *value);
@@ -213,14 +214,28 @@ SX_API cuCtxGetLimit(size_t *value, int limit) {
   });
 }
 
+namespace {
+
+// The share of the second-level cache that is set aside for data that persists, bytes: 0 or whole sixteenths of
+// the cache up to the greatest share.  Measured on an H200 (60 MiB of cache) for 0, for shares of up to a
+// sixteenth, and from 1 GiB on (an error); that those between are rounded up, too, is inferred from its first
+// limit, three sixteenths.  A hint: no cache is divided here.
+bool share_of_cache(size_t &value) {
+  const size_t part = kSecondLevelCache / 16, most = kMostPersisting;
+  if (value > most) return false;
+  value = (value + part - 1) / part * part;
+  return true;
+}
+
+}  // namespace
+
 // A kernel's scratch is sized when it is translated, so a greater stack limit changes nothing but this number.
 SX_API cuCtxSetLimit(int limit, size_t value) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
-    // Results and roundings as measured on an H200.  Not taken over: the share of its second-level cache
-    // (CU_LIMIT_PERSISTING_L2_CACHE_SIZE), which no device here sets aside.
+    // Results and roundings as measured on an H200.
+    if (limit < 0 || limit >= CU_LIMIT_COUNT) return CUDA_ERROR_INVALID_VALUE;
     if (limit == CU_LIMIT_SHMEM_SIZE || limit == CU_LIMIT_CIG_ENABLED) return CUDA_ERROR_NOT_PERMITTED;
-    if (limit < 0 || limit > CU_LIMIT_SHMEM_SIZE || limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH)
-      return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    if (limit > CU_LIMIT_SHMEM_SIZE || limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH) return CUDA_ERROR_UNSUPPORTED_LIMIT;
     if (limit == CU_LIMIT_STACK_SIZE) {
       if (value > 262144) return CUDA_ERROR_INVALID_VALUE;
       value = (value + 15) / 16 * 16;
@@ -229,6 +244,7 @@ SX_API cuCtxSetLimit(int limit, size_t value) {
       value = std::max<size_t>((value + 255) / 256 * 256, 524288);
     if (limit == CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT) value = std::min<size_t>(std::max<size_t>(value, 32), 599186);
     if (limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY && value > 128) return CUDA_ERROR_INVALID_VALUE;
+    if (limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE && !share_of_cache(value)) return CUDA_ERROR_INVALID_VALUE;
     if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) {
       // As measured on an H200: once a kernel that uses the heap has been launched, whatever the value.
       if (heap_in_use(current_device())) return CUDA_ERROR_INVALID_VALUE;

@@ -51,7 +51,7 @@ constexpr AttributeValue kAttributes[] = {
     {31, 1},           // CONCURRENT_KERNELS
     {36, kMemoryClock},  // MEMORY_CLOCK_RATE, kHz
     {37, kBusWidth},   // GLOBAL_MEMORY_BUS_WIDTH (of a Radeon RX 7900)
-    {38, 6291456},     // L2_CACHE_SIZE (of a Radeon RX 7900)
+    {38, kSecondLevelCache},  // L2_CACHE_SIZE (of a Radeon RX 7900)
     {39, 2048},        // MAX_THREADS_PER_MULTIPROCESSOR
     {40, 1},           // ASYNC_ENGINE_COUNT
     {41, 1},           // UNIFIED_ADDRESSING
@@ -81,7 +81,7 @@ constexpr AttributeValue kAttributes[] = {
     {97, kSharedPerBlock},  // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
     {99, 1},           // HOST_REGISTER_SUPPORTED
     {106, 32},         // MAX_BLOCKS_PER_MULTIPROCESSOR
-    {108, 4718592},    // MAX_PERSISTING_L2_CACHE_SIZE: three quarters of the L2; a hint
+    {108, kMostPersisting},  // MAX_PERSISTING_L2_CACHE_SIZE: a hint
     {109, 134217728},  // MAX_ACCESS_POLICY_WINDOW_SIZE
     {111, kReservedShared},  // RESERVED_SHARED_MEMORY_PER_BLOCK
     {115, 1},          // MEMORY_POOLS_SUPPORTED

@@ -24,7 +24,7 @@ namespace {
 
 constexpr size_t kTextLimit = 64u << 20;
 constexpr size_t kImageLimit = 1u << 30;
-constexpr size_t kSectionAlignment = 256;
+constexpr size_t kSectionAlignment = 512;  // of a texture's memory, which may be a variable
 // The value of a word for which we have no address: no user address has these high bits.
 constexpr uint64_t kPoison = 0xdead000000000000ull;
 

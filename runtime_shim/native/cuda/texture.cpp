@@ -117,9 +117,8 @@ float bits_to_float(uint32_t word) {
   return out;
 }
 
-// Memory that a texture reads starts at a multiple of 256 bytes (an H200's: 512, but a module's variables are at
-// multiples of 256 here, whatever their alignment), and its rows at multiples of 32.
-constexpr size_t kTextureAlignment = 256, kPitchAlignment = 32;
+// Memory that a texture reads starts at a multiple of 512 bytes (as an H200's), and its rows at multiples of 32.
+constexpr size_t kTextureAlignment = 512, kPitchAlignment = 32;
 
 // Whether the device can read there: not null, nor memory of the host that is not registered (measured).
 bool is_readable(CUdeviceptr pointer) {

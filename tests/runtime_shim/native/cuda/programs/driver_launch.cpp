@@ -197,8 +197,21 @@ void limits() {
   OK(cuCtxGetLimit(&stack, CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT));
   EXPECT(stack == 599186);
   RESULT(cuCtxSetLimit(CU_LIMIT_MAX_L2_FETCH_GRANULARITY, 129), CUDA_ERROR_INVALID_VALUE);
-  RESULT(cuCtxGetLimit(&stack, CU_LIMIT_MAX), CUDA_ERROR_UNSUPPORTED_LIMIT);
-  RESULT(cuCtxGetLimit(&stack, static_cast<CUlimit>(99)), CUDA_ERROR_UNSUPPORTED_LIMIT);
+  // Numbers that are none: 1, not 215 (fixtures/silicon/sm_90/driver/attributes.txt).
+  for (int none : {-1, 10, 15, 99}) {
+    RESULT(cuCtxGetLimit(&stack, static_cast<CUlimit>(none)), CUDA_ERROR_INVALID_VALUE);
+    RESULT(cuCtxSetLimit(static_cast<CUlimit>(none), 0), CUDA_ERROR_INVALID_VALUE);
+  }
+  RESULT(cuCtxSetLimit(CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED, 0), CUDA_ERROR_UNSUPPORTED_LIMIT);
+  // Sixteenths of the second-level cache: three at first.
+  int cache = 0, most = 0;
+  OK(cuDeviceGetAttribute(&cache, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, device));
+  OK(cuDeviceGetAttribute(&most, CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE, device));
+  OK(cuCtxGetLimit(&stack, CU_LIMIT_PERSISTING_L2_CACHE_SIZE));
+  EXPECT(stack == static_cast<size_t>(cache) / 16 * 3);
+  OK(cuCtxSetLimit(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, most));
+  OK(cuCtxGetLimit(&stack, CU_LIMIT_PERSISTING_L2_CACHE_SIZE));
+  EXPECT(stack == static_cast<size_t>(most));
 }
 
 void extended() {
