@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import re
 import signal
 import stat
 import struct
@@ -24,6 +25,10 @@ from sassxlate.errors import ShimError, UsageError
 REPLACEABLE = ("cufft", "cublas")
 REPLACED = ("cufft", "cublas")
 REPLACED_ON_CARDS = ("cufft",)  # our cuBLAS works on the emulated device alone
+
+# The capabilities whose code can be read (disasm.sass.tables, which is no cheap import).
+_CAPABILITIES = ("75", "80", "86", "87", "88", "89", "90", "100", "101", "103", "110", "120", "121")
+_ARCH = re.compile(r"(?:sm_)?(\d{1,2})\.?(\d)[af]?")
 
 PRELOAD = "libsassxlate_preload.so"
 _ELF_X86_64 = 62
@@ -198,6 +203,19 @@ def replacements(text: str) -> tuple[str, ...]:
     if "none" in words and len(words) > 1:
         raise UsageError("SX0719", "--replace none goes with no other word")
     return () if "none" in words else words
+
+
+def capability(text: str) -> str:
+    """The compute capability that ``--arch`` names: "9.0" of sm_90, sm_90a, 90 or 9.0.
+
+    Raises:
+        UsageError: SX0719, not one that the translator reads the code of.
+    """
+    found = _ARCH.fullmatch(text)
+    if found is None or f"{found[1]}{found[2]}" not in _CAPABILITIES:
+        known = ", ".join(f"sm_{number}" for number in _CAPABILITIES)
+        raise UsageError("SX0719", f"--arch {text}: not one of {known}")
+    return f"{found[1]}.{found[2]}"
 
 
 def defaults(card: bool) -> tuple[str, ...]:

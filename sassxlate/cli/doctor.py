@@ -20,7 +20,12 @@ from sassxlate.cli.options import format_option, target_option
 from sassxlate.errors import SassxlateError
 from sassxlate.output import print_json
 from sassxlate.runtime_shim import paths
-from sassxlate.runtime_shim.application import REPLACED, REPLACED_ON_CARDS, host_blas
+from sassxlate.runtime_shim.application import (
+    REPLACED,
+    REPLACED_ON_CARDS,
+    capability,
+    host_blas,
+)
 from sassxlate.runtime_shim.hip_probe import find_hip
 from sassxlate.runtime_shim.ptx.tools import Found, Name
 from sassxlate.runtime_shim.service import client
@@ -150,6 +155,19 @@ def _replaced() -> Check:
     if host_blas() is None:
         detail += "; this NumPy brings no OpenBLAS for cublas (SASSXLATE_BLAS names another)"
     return Check("replaced libraries", "ok", f"{detail} (run --replace LIST, or none)")
+
+
+def _capability() -> Check:
+    """What compute capability programs will find."""
+    asked = os.environ.get("SASSXLATE_CC", "")
+    if not asked:
+        detail = "the newest, up to 9.0, that a program and its libraries have code for; else 8.0"
+        return Check("capability", "ok", f"{detail} (run --arch SM, or SASSXLATE_CC)")
+    try:
+        return Check("capability", "ok", f"{capability(asked)} (SASSXLATE_CC)")
+    except SassxlateError:
+        detail = f"SASSXLATE_CC={asked} is not a compute capability"
+        return Check("capability", "missing", detail, "set it to one such as 8.0, or unset it")
 
 
 def _translator(target: str) -> Check:
@@ -295,6 +313,7 @@ def checks_for(target: str) -> tuple[Callable[[], Check], ...]:
         _packages,
         _native,
         _replaced,
+        _capability,
         _llvm,
         partial(_translator, target),
         _cache,

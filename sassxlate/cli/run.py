@@ -85,6 +85,12 @@ EXIT_NOT_FOUND = 127
     help="The emulated device's code: compiled, of stencils at once (baseline), or the one until "
     "the other is there (auto).",
 )
+@click.option(
+    "--arch",
+    metavar="SM",
+    help="The compute capability that the device reports, like sm_80; by default that of "
+    "SASSXLATE_CC, or the newest, up to sm_90, that APP and its libraries have code for.",
+)
 @click.option("--trace", type=click.Path(file_okay=False), help="Write every driver call to DIR.")
 @click.option("--dump", type=click.Path(file_okay=False), help="Write used kernels' files to DIR.")
 @target_option
@@ -101,6 +107,7 @@ def command(
     tier: str,
     keep_status: bool,
     replace: str | None,
+    arch: str | None,
     trace: str | None,
     dump: str | None,
     target: str,
@@ -133,6 +140,7 @@ def command(
         raise UsageError("SX0719", "--strict needs the emulated device; it cannot run on hip")
     if interleave and device == "hip":
         raise UsageError("SX0719", "--interleave needs the emulated device; it cannot run on hip")
+    capability = "" if arch is None else application.capability(arch)
     chosen = None if replace is None else application.replacements(replace)
     path = application.find(app, os.environ.get("PATH", os.defpath))
     application.check(path)
@@ -146,7 +154,7 @@ def command(
             cache = paths.private_dir(cache / f"engine-{engines.key}")
             engines.keeps = (engines.name,)
         engines.place = cache
-        _written_before(path, engines)
+        _written_before(path, engines, capability)
     else:
         writer("rules", None, samples)  # raises for options that do not go together
         if engine == "rules" and hybrid.any_kept(cache, tag):
@@ -172,6 +180,8 @@ def command(
         "SASSXLATE_TIER": tier,
         "SASSXLATE_KERNEL_TIME_LIMIT": str(kernel_time_limit),
     }
+    if capability:
+        settings["SASSXLATE_CC"] = capability
     found = _hip("emulator" if strict or interleave else device, target)
     hip = found.path if found else None
     settings["SASSXLATE_HIP"] = hip or str(libraries / "libamdhip64.so")
@@ -220,7 +230,7 @@ def command(
     raise SystemExit(status)
 
 
-def _written_before(path: Path, engines: Writer) -> None:
+def _written_before(path: Path, engines: Writer, capability: str) -> None:
     """Translates the application's own kernels by an engine: those of the architecture that will
     be selected; a kernel that it refuses falls to the rules."""
     from sassxlate.disasm.containers import load
@@ -229,7 +239,8 @@ def _written_before(path: Path, engines: Writer) -> None:
         images = list(load(path).cubins())
     except SassxlateError:
         return  # no device code of its own: not an error here
-    asked = "".join(c for c in os.environ.get("SASSXLATE_CC", "") if c.isdigit())
+    told = capability or os.environ.get("SASSXLATE_CC", "")
+    asked = "".join(c for c in told if c.isdigit())
     there = {module: {c.arch for o, c in images if o.module == module} for module in
              {o.module for o, _ in images}}  # fmt: skip
     kernels: list[tuple[Cubin, str]] = []

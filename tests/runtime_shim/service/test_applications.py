@@ -175,6 +175,40 @@ def test_signals_end_endless_kernels(
         assert process.wait(10) == 128 + number
 
 
+FACTS = """
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+assert cuda.cuInit(0) == 0
+got = [ctypes.c_int() for _ in range(2)]
+for number, value in zip((75, 76), got):
+    assert cuda.cuDeviceGetAttribute(ctypes.byref(value), number, 0) == 0
+print(*(value.value for value in got))
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "asked", "told"),
+    [
+        (("--arch", "sm_86"), None, "8 6"),
+        (("--arch", "12.0"), "9.0", "12 0"),
+        ((), "75", "7 5"),
+        ((), None, "8 0"),
+    ],
+)
+def test_the_capability_is_the_users(
+    place: Place, options: tuple[str, ...], asked: str | None, told: str
+) -> None:
+    done = place.run(sys.executable, "-c", FACTS, options=options, SASSXLATE_CC=asked)
+    assert (done.returncode, done.stdout) == (0, f"{told}\n"), done.stderr
+
+
+@pytest.mark.parametrize("arch", ["sm_91", "volta", "sm_70", "8.0.1", ""])
+def test_a_capability_that_is_none(place: Place, arch: str) -> None:
+    done = place.run(sys.executable, "-c", FACTS, options=(f"--arch={arch}",))
+    assert done.returncode == 2, done.stderr
+    assert f"SX0719: --arch {arch}: not one of sm_75, sm_80" in done.stderr
+
+
 def test_refused_kernel(place: Place, hostile: Path) -> None:
     """801 at its first use, whichever that is; the others run; the exit status shows it."""
     program = hostile.with_name("with_refused")

@@ -56,6 +56,19 @@ def test_doctor_as_json() -> None:
         assert check["state"] == "ok" or check["fix"], check["name"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "state", "text"),
+    [("", "ok", "up to 9.0"), ("sm_86", "ok", "8.6 ("), ("x", "missing", "=x")],
+)
+def test_doctor_says_the_capability(
+    monkeypatch: pytest.MonkeyPatch, asked: str, state: str, text: str
+) -> None:
+    monkeypatch.setenv("SASSXLATE_CC", asked)
+    answer = json.loads(run("doctor", "--json").output)
+    (check,) = [c for c in answer["checks"] if c["name"] == "capability"]
+    assert (check["state"], text in check["detail"]) == (state, True), check
+
+
 def test_doctor_names_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SASSXLATE_LIB", str(tmp_path))
     result = run("doctor")
