@@ -99,6 +99,13 @@ def regions(
     spun = {find(a) for b in marked for a in reach.by_block.get(b, ())}
     waits = _waits(cfg, {b: frozenset(map(find, some)) for b, some in reach.by_block.items()})
     needed = _needed(cfg)
+    leaking = {  # arms that carry over an edge after which nothing waits for their barrier
+        a
+        for (_, dst), some in reach.by_edge.items()
+        for a in some
+        if arms[find(a)][0] not in needed[dst]
+    }
+    leaky = {find(a) for a in leaking}
     made: list[Region] = []
     for root in roots:
         members = tuple(o for o in arms if find(o) == root)
@@ -106,14 +113,10 @@ def regions(
         syncs = tuple(o for o, r in sync_region.items() if r == index[root])
         breaks = tuple(o for o, some in reach.by_break.items() if some & set(members))
         inside = tuple(sorted(waits.get(root, ())))
-        leaks = any(
-            barrier not in needed[dst] and any(find(a) == root for a in some)
-            for (_, dst), some in reach.by_edge.items()
-        )
         left = frozenset(
             b.index
             for b in cfg.blocks
-            if leaks and not any(barrier in needed[n] for n in _successors(cfg, b))
+            if root in leaky and not any(barrier in needed[n] for n in _successors(cfg, b))
         )
         made.append(Region(target, barrier, members, syncs, breaks, root in spun, inside, left))
     return tuple(made), sync_region

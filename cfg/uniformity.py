@@ -134,16 +134,16 @@ def analyse(cfg: Cfg) -> Uniformity:
     uniform_in[0] = 0
     uniform_branch = [True] * count
 
+    conditional = [is_conditional(b.last) for b in cfg.blocks]
+
     def together(index: int) -> bool:
         """Whether all live lanes execute the instruction at a block's end."""
-        return converged[index] and (
-            uniform_branch[index] or not is_conditional(cfg.blocks[index].last)
-        )
+        return converged[index] and (uniform_branch[index] or not conditional[index])
 
     def leaves_converged(block: Block) -> bool:
         """Whether the lanes that go from this block's end to its successors are all live lanes."""
         last, transfer = block.last, traits(block.last).transfer
-        if is_conditional(last) and transfer == "wait":
+        if conditional[block.index] and transfer == "wait":
             return converged[block.index] and uniform_branch[block.index]
         if converged[block.index] and last.mnemonic in ("BSYNC", "WARPSYNC"):
             serial = last.has("EXCLUSIVE") or last.has("COLLECTIVE")
@@ -168,7 +168,7 @@ def analyse(cfg: Cfg) -> Uniformity:
             return True
         if last.mnemonic == "CALL" and last.get("target") is None:
             return False  # the target is per lane
-        if last.mnemonic == "EXIT" or not is_conditional(last):
+        if last.mnemonic == "EXIT" or not conditional[block.index]:
             return converged[block.index] and transfer not in ("indirect", "return")
         return converged[block.index] and uniform_branch[block.index]
 

@@ -105,6 +105,10 @@ class Inst:
     uniform: bool = field(default=False, compare=False)
     fence: bool = field(default=False, compare=False)
 
+    def __hash__(self) -> int:
+        """Of what differs most: tables of instructions ask for it all the time."""
+        return hash((self.op, self.args, self.imm, self.neg))
+
     def with_origin(self, origin: InstOrigin) -> Inst:
         """The instruction with another origin: dataclasses.replace, in a third of its time."""
         return Inst(

@@ -233,7 +233,7 @@ def link_kernel(kernel: Kernel, cubin: Cubin) -> Kernel:
         kernel,
         code=bytes(code),
         local_size=kernel.local_size + sum(p.local_size for _, p in parts[1:]),
-        relocs=tuple(r for r in kernel.relocs if r not in _in_code(kernel)),
+        relocs=tuple(r for r in kernel.relocs if not r.section.startswith(".text.")),
         callees=(*entries, *(s for s in inner if s.value not in {e.value for e in entries})),
         exits=tuple(e + at for at, p in parts for e in p.exits),
         syscall_offsets=(*(o + at for at, p in parts for o in p.syscall_offsets), *host_calls),

@@ -15,8 +15,10 @@ B6).
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 from sassxlate.cfg import Block, Cfg, Liveness, Region, Uniformity
@@ -50,7 +52,7 @@ class ResumePoint:
         return f"Lsync_{self.key - 1:04x}" if self.sync else label_of(self.key)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ConvergencePlan:
     """The facts about one kernel that the emission of control flow needs."""
 
@@ -88,7 +90,7 @@ class ConvergencePlan:
         several = any(len(some) > 1 for some in self.cfg.collectives.classes.values())
         return (*self.barriers, *((ORIGIN, WANTED) if several else ()))
 
-    @property
+    @cached_property
     def softens(self) -> bool:
         """Whether a BSYNC of the kernel may release lanes while others spin."""
         return bool(self.latches) and any(
@@ -189,11 +191,15 @@ def make_plan(cfg: Cfg, live: Liveness, uniformity: Uniformity) -> ConvergencePl
     latches = frozenset(b for b in uniformity.spins.latches if not uniformity.converged[b])
     heads: set[int] = set()
     changed = True
+    ordered: list[int] = []  # the same, sorted
     while changed:
         before = len(heads)
         for block in cfg.blocks:
-            heads |= _deposits(cfg, block, uniformity, heads, latches)
-            heads |= _collective_targets(cfg, block)
+            new = _deposits(cfg, block, uniformity, ordered, latches)
+            for head in new | _collective_targets(cfg, block):
+                if head not in heads:
+                    heads.add(head)
+                    insort(ordered, head)
         changed = len(heads) != before
     points: list[ResumePoint] = []
     syncs: dict[int, ResumePoint] = {}
@@ -247,9 +253,10 @@ def _collective_targets(cfg: Cfg, block: Block) -> set[int]:
 
 
 def _deposits(
-    cfg: Cfg, block: Block, uniformity: Uniformity, heads: set[int], latches: frozenset[int]
+    cfg: Cfg, block: Block, uniformity: Uniformity, heads: list[int], latches: frozenset[int]
 ) -> set[int]:
-    """Byte offsets of blocks in which this block's end may leave lanes waiting."""
+    """Byte offsets of blocks in which this block's end may leave lanes waiting; ``heads``: those
+    that are known, sorted."""
     last = block.last
     name, transfer = last.mnemonic, traits(last).transfer
     if transfer in ("indirect", "return"):
@@ -265,7 +272,8 @@ def _deposits(
             if is_state_test(last):
                 return set()
             if not is_conditional(last):
-                between = any(last.offset < h < target for h in heads)
+                first = bisect_right(heads, last.offset)
+                between = first < len(heads) and heads[first] < target
                 return {target} if forward and between else spin
             if uniformity.uniform_branch[block.index] and not spin:
                 return set()

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from sassxlate.disasm.rdna3 import RRef, depctr_imm, info, reads, writes
+from sassxlate.disasm.rdna3 import OPS, RRef, depctr_imm, info, reads, writes
 from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item, Label, V
 from sassxlate.errors import LoweringError, Where
 from sassxlate.lowering.codeobject.source_map import HAZARD, sass_text
@@ -71,7 +71,7 @@ def insert_hazards(items: Iterable[Item], target: Target = DEFAULT) -> list[Item
             after_cmpx, matrix = False, frozenset[RRef]()
             out.append(item)
             continue
-        row = info(item.op)
+        row = OPS.get(item.op) or info(item.op)
         if row.kind in ("branch", "jump", "end") and trans.since:
             settle()
         if row.kind in ("lds", "flat", "global", "scratch"):
@@ -88,7 +88,8 @@ def insert_hazards(items: Iterable[Item], target: Target = DEFAULT) -> list[Item
         if row.is_wmma and matrix & _factors(item):
             out.append(Inst("v_nop", origin=_HAZARD))
         out.append(item)
-        trans.step(row.is_trans)
+        if trans.since:
+            trans.step(row.is_trans)
         if row.is_trans:
             for reg in writes(item):
                 if reg.kind == "v":

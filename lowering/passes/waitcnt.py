@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from sassxlate.disasm.rdna3 import RRef, counters, effects, info, waitcnt_imm, writes
+from sassxlate.disasm.rdna3 import OPS, RRef, counters, effects, info, waitcnt_imm, writes
 from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item, Label
 from sassxlate.lowering.codeobject.source_map import WAIT
 from sassxlate.lowering.target import DEFAULT, Counters, Target
@@ -66,7 +66,7 @@ def insert_waitcnt(items: Iterable[Item], target: Target = DEFAULT) -> list[Item
             wait(0 if state.vm else most.vm, 0 if state.lgkm else most.lgkm)
             out.append(item)
             continue
-        row = info(item.op)
+        row = OPS.get(item.op) or info(item.op)
         if row.kind in ("branch", "jump", "end", "barrier"):
             wait(0 if state.vm else most.vm, 0 if state.lgkm else most.lgkm)
             out.append(item)

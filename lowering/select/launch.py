@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sassxlate.cfg import Cfg
 from sassxlate.disasm.containers.values import Kernel
-from sassxlate.disasm.sass.instruction import Const
-from sassxlate.disasm.sass.traits import traits
+from sassxlate.disasm.sass.instruction import Const, Instruction
+from sassxlate.disasm.sass.traits import traits_of
 from sassxlate.errors import LoweringError, Where
 from sassxlate.lowering.abi.hostcalls import ARGUMENTS, functions_of
 from sassxlate.lowering.abi.kernarg import BankLayout, Fill, LaunchInfo
@@ -19,18 +19,27 @@ STACK = 1024  # bytes of stack per lane if the cubin requests less; CUDA's defau
 _MODULE_BANKS = frozenset({2, 3, 4})
 
 
-def banks_used(cfg: Cfg) -> tuple[int, ...]:
+def constants(cfg: Cfg) -> list[tuple[Instruction, Const]]:
+    """All operands in constant banks, with their instructions."""
+    return [
+        (ins, operand)
+        for block in cfg.blocks
+        for ins in block.instructions
+        for operand in ins.operands.values()
+        if isinstance(operand, Const)
+    ]
+
+
+def banks_used(cfg: Cfg, named: Sequence[tuple[Instruction, Const]]) -> tuple[int, ...]:
     """The constant banks besides 0 that the kernel reads; SX0413 for a bank that no module has."""
     found: set[int] = set()
-    for block in cfg.blocks:
-        for inst in block.instructions:
-            for o in inst.operands.values():
-                if not isinstance(o, Const) or o.bank == 0:
-                    continue
-                if o.bank not in _MODULE_BANKS:
-                    where = Where(kernel=cfg.name, offset=inst.offset, inst=inst.text)
-                    raise LoweringError("SX0413", f"no module has constant bank {o.bank}", where)
-                found.add(o.bank)
+    for inst, o in named:
+        if o.bank == 0:
+            continue
+        if o.bank not in _MODULE_BANKS:
+            where = Where(kernel=cfg.name, offset=inst.offset, inst=inst.text)
+            raise LoweringError("SX0413", f"no module has constant bank {o.bank}", where)
+        found.add(o.bank)
     return tuple(sorted(found))
 
 
@@ -39,35 +48,33 @@ def windows(lay: BankLayout) -> frozenset[int]:
     return frozenset(o for b in bases for o in (b, b + 4))
 
 
+def _mnemonics(cfg: Cfg) -> set[str]:
+    return {ins.mnemonic for block in cfg.blocks for ins in block.instructions}
+
+
 def uses_stack(cfg: Cfg) -> bool:
     """Whether it may reach local memory.  RED does not: its rule treats addresses as global."""
     kinds = ("load", "store", "atomic", "query")
-    every = (i for b in cfg.blocks for i in b.instructions)
-    return any(traits(i).reaches(kinds, "local", "generic") for i in every)
+    return any(traits_of(name).reaches(kinds, "local", "generic") for name in _mnemonics(cfg))
 
 
 def uses_locks(cfg: Cfg) -> bool:
     """Whether the kernel has atomics on 128 bits."""
-    every = (i for b in cfg.blocks for i in b.instructions)
-    return any(traits(i).reaches(("atomic",)) and i.has("128") for i in every)
+    atomic = {name for name in _mnemonics(cfg) if traits_of(name).reaches(("atomic",))}
+    every = (i for b in cfg.blocks for i in b.instructions) if atomic else ()
+    return any(i.mnemonic in atomic and i.has("128") for i in every)
 
 
 def uses_textures(cfg: Cfg) -> bool:
     kinds = ("load", "store")
-    every = (i for b in cfg.blocks for i in b.instructions)
-    return any(traits(i).reaches(kinds, "texture", "surface") for i in every)
+    return any(traits_of(name).reaches(kinds, "texture", "surface") for name in _mnemonics(cfg))
 
 
-def reads_word(cfg: Cfg, offset: int) -> bool:
+def reads_word(named: Iterable[tuple[Instruction, Const]], offset: int) -> bool:
     """Whether the kernel names a word of the eight bytes at ``offset`` of constant bank 0."""
     return any(
-        isinstance(o, Const)
-        and o.bank == 0
-        and (o.index is None or o.index.is_zero)
-        and offset <= o.offset < offset + 8
-        for b in cfg.blocks
-        for i in b.instructions
-        for o in i.operands.values()
+        o.bank == 0 and (o.index is None or o.index.is_zero) and offset <= o.offset < offset + 8
+        for _, o in named
     )
 
 
@@ -90,7 +97,8 @@ def kernarg(
     """The launch of a kernel that spills ``spill`` bytes per lane and has ``lds`` bytes of static
     LDS, and for each constant bank the offset of its pointer in the kernarg segment.
     ``most_threads`` are those of a block where the kernel has no limit of its own."""
-    banks = banks_used(cfg)
+    named = constants(cfg)
+    banks = banks_used(cfg, named)
     if kernel.grid_workspace is not None:
         banks = tuple(sorted({*banks, 4}))
     return launch_info(
@@ -100,7 +108,7 @@ def kernarg(
         stack_bytes(kernel, cfg),
         spill,
         lds,
-        reads_word(cfg, lay.constant3),
+        reads_word(named, lay.constant3),
         uses_textures(cfg),
         uses_locks(cfg),
         most_threads=most_threads,
