@@ -7,6 +7,7 @@ An operand names registers, an inline constant or a literal; the encoder decides
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TypeAlias
 
 
@@ -24,6 +25,18 @@ class S:
 
     index: int
     n: int = 1
+
+
+@lru_cache(maxsize=1 << 12)
+def vgprs(index: int, n: int = 1) -> V:
+    """The one object for a VGPR tuple: a kernel names the same few hundred all the time."""
+    return V(index, n)
+
+
+@lru_cache(maxsize=1 << 12)
+def sgprs(index: int, n: int = 1) -> S:
+    """The one object for an SGPR tuple."""
+    return S(index, n)
 
 
 @dataclass(frozen=True, slots=True)

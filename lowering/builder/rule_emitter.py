@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, V
+from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, V, sgprs, vgprs
 from sassxlate.disasm.sass.instruction import (
     Instruction,
     Operand,
@@ -61,7 +61,7 @@ class RuleEmitter(SourceReader):
             return self.vtemp(reg.width)
         places = [self.k.regs.r.get(reg.index + i, -1) for i in range(reg.width)]
         if places[0] >= 0 and places == list(range(places[0], places[0] + reg.width)):
-            return V(places[0], reg.width)
+            return vgprs(places[0], reg.width)
         temp = self.vtemp(reg.width)
         self._commits.append(lambda: self.write_back(reg, temp))
         return temp
@@ -69,11 +69,11 @@ class RuleEmitter(SourceReader):
     def write_back(self, reg: Reg, temp: V) -> None:
         """Writes VGPRs to a register that may be spilled, at once."""
         for i in range(reg.width):
-            word = V(temp.index + i)
+            word = vgprs(temp.index + i)
             if reg.index + i in self.k.regs.spilled:
                 self._scratch("scratch_store_b32", word, reg.index + i)
             else:
-                self.raw(Inst("v_mov_b32", (V(self.k.regs.r[reg.index + i]), word)))
+                self.raw(Inst("v_mov_b32", (vgprs(self.k.regs.r[reg.index + i]), word)))
 
     def spilled_changed(self, index: int, change: Callable[[V], None]) -> None:
         """Changes a register that lives in scratch, at once."""
@@ -87,7 +87,7 @@ class RuleEmitter(SourceReader):
 
         def commit() -> None:
             for i in range(reg.width):
-                scalar = self.to_s(V(temp.index + i))
+                scalar = self.to_s(vgprs(temp.index + i))
                 self._write_ur(reg, i, scalar)
 
         self._commits.append(commit)
@@ -100,9 +100,9 @@ class RuleEmitter(SourceReader):
         index = reg.index + i
         guarded = not self.ins.guard.is_true
         if index in m.ur_lanes:
-            self._write_copies(V(m.ur_lanes[index]), value)
+            self._write_copies(vgprs(m.ur_lanes[index]), value)
             return
-        target = S(m.ur[index])
+        target = sgprs(m.ur[index])
         if not guarded:
             self.raw(Inst("s_mov_b32", (target, value)))
             return
@@ -213,12 +213,12 @@ class RuleEmitter(SourceReader):
         if isinstance(slot, S):
             return slot
         temp = self.stemp()
-        self.raw(Inst("v_readlane_b32", (temp, V(slot.vgpr), I(slot.lane))))
+        self.raw(Inst("v_readlane_b32", (temp, vgprs(slot.vgpr), I(slot.lane))))
         return temp
 
     def write_slot(self, slot: Slot, value: Arg) -> None:
         if isinstance(slot, LaneSlot):
-            self.raw(Inst("v_writelane_b32", (V(slot.vgpr), value, I(slot.lane))))
+            self.raw(Inst("v_writelane_b32", (vgprs(slot.vgpr), value, I(slot.lane))))
         elif slot != value:
             self.raw(Inst("s_mov_b32", (slot, value)))
 

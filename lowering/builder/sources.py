@@ -7,7 +7,19 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from sassxlate.disasm.rdna3 import can_encode
-from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, Item, Label, LabelRef, S, Sp, V
+from sassxlate.disasm.rdna3.instruction import (
+    Arg,
+    I,
+    Inst,
+    Item,
+    Label,
+    LabelRef,
+    S,
+    Sp,
+    V,
+    sgprs,
+    vgprs,
+)
 from sassxlate.disasm.sass.instruction import (
     Const,
     Imm,
@@ -96,7 +108,7 @@ class SourceReader:
     def to_vgpr(self, arg: Arg, n: int) -> V:
         temp = self.vtemp(n)
         for i in range(n):
-            self.raw(Inst("v_mov_b32", (V(temp.index + i), part(arg, i))))
+            self.raw(Inst("v_mov_b32", (vgprs(temp.index + i), part(arg, i))))
         return temp
 
     def _to_sgpr(self, arg: Arg) -> S:
@@ -108,7 +120,7 @@ class SourceReader:
 
     def vtemp(self, n: int = 1) -> V:
         """``n`` consecutive VGPRs, free until the end of the instruction."""
-        temp = V(self._vnext, n)
+        temp = vgprs(self._vnext, n)
         self._vnext += n
         self.k.vtemps_used = max(self.k.vtemps_used, self._vnext - self.k.regs.vtemp_base)
         return temp
@@ -116,12 +128,12 @@ class SourceReader:
     def stemp(self, n: int = 1) -> S:
         """``n`` consecutive SGPRs (pairs even), free until the end of the instruction."""
         if n == 1 and self._stemps:
-            return S(self._stemps.pop())
+            return sgprs(self._stemps.pop())
         for i in self._stemps:
             if i % 2 == 0 and all(i + k in self._stemps for k in range(n)):
                 for k in range(n):
                     self._stemps.remove(i + k)
-                return S(i, n)
+                return sgprs(i, n)
         raise self.refuse("no scalar temporaries left", "SX0402")
 
     @contextmanager
@@ -207,7 +219,7 @@ class SourceReader:
     def _register(self, file: str, index: int) -> Arg:
         m = self.k.regs
         if file == "UR" and index in m.ur:
-            return S(m.ur[index])
+            return sgprs(m.ur[index])
         if file != "UR" and index in m.spilled:
             temp = self.vtemp()
             self._scratch("scratch_load_b32", temp, index)
@@ -215,7 +227,7 @@ class SourceReader:
         vector = (m.ur_lanes if file == "UR" else m.r).get(index)
         if vector is None:  # the second of a pair that begins at the last register, R254
             raise self.refuse(f"{file}{index} is not a register of the kernel", "SX0412")
-        return V(vector)
+        return vgprs(vector)
 
     def _scratch(self, op: str, v: V, index: int) -> None:
         offset = self.k.regs.spilled[index]
@@ -282,7 +294,7 @@ class SourceReader:
     def _grid_workspace(self, half: int) -> S:
         """The low or high word of the address of grid.sync()'s counters."""
         pointer = self.bank_pointer(4)
-        low, high = S(pointer.index), S(pointer.index + 1)
+        low, high = sgprs(pointer.index), sgprs(pointer.index + 1)
         self.raw(Inst("s_add_u32", (low, low, I(self.k.grid_workspace))))
         self.raw(Inst("s_addc_u32", (high, high, ZERO)))
         return high if half else low
@@ -291,7 +303,7 @@ class SourceReader:
         """The high word of an aperture (``src_shared_base`` or ``src_private_base``)."""
         pair = self.stemp(2)
         self.raw(Inst("s_mov_b64", (pair, Sp(name, 2))))
-        return S(pair.index + 1)
+        return sgprs(pair.index + 1)
 
     def vsrc(self, role: str, word: int = 0) -> V:
         """A source word in a VGPR, without modifiers."""
@@ -314,11 +326,11 @@ class SourceReader:
         if isinstance(operand, Reg) and operand.file == "R" and not operand.is_zero:
             places = [m.r.get(operand.index + i, -1) for i in range(width)]
             if places[0] >= 0 and places == list(range(places[0], places[0] + width)):
-                return V(places[0], width)
+                return vgprs(places[0], width)
         words = [self.value(operand, i) for i in range(width)]
         temp = self.vtemp(width)
         for i, w in enumerate(words):
-            self.raw(Inst("v_mov_b32", (V(temp.index + i), w)))
+            self.raw(Inst("v_mov_b32", (vgprs(temp.index + i), w)))
         return temp
 
     def src64(self, role: str) -> Arg:
@@ -326,13 +338,13 @@ class SourceReader:
         operand = self._operand(role)
         lo, hi = self.value(operand, 0), self.value(operand, 1)
         if isinstance(lo, V) and isinstance(hi, V) and hi.index == lo.index + 1:
-            return V(lo.index, 2)
+            return vgprs(lo.index, 2)
         aligned = isinstance(lo, S) and lo.index % 2 == 0
         if isinstance(lo, S) and isinstance(hi, S) and aligned and hi.index == lo.index + 1:
-            return S(lo.index, 2)
+            return sgprs(lo.index, 2)
         temp = self.vtemp(2)
-        self.raw(Inst("v_mov_b32", (V(temp.index), lo)))
-        self.raw(Inst("v_mov_b32", (V(temp.index + 1), hi)))
+        self.raw(Inst("v_mov_b32", (vgprs(temp.index), lo)))
+        self.raw(Inst("v_mov_b32", (vgprs(temp.index + 1), hi)))
         return temp
 
     def ssrc(self, role: str, word: int = 0) -> Arg:
@@ -377,9 +389,9 @@ def part(arg: Arg, i: int) -> Arg:
     """Word ``i`` of a register tuple."""
     match arg:
         case V():
-            return V(arg.index + i)
+            return vgprs(arg.index + i)
         case S():
-            return S(arg.index + i)
+            return sgprs(arg.index + i)
         case I() if i:
             return ZERO
         case _:

@@ -21,7 +21,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final, Literal
 
 from sassxlate.disasm.rdna3.codec.assemble import Program
@@ -52,27 +51,26 @@ ADDED: Final[Mapping[str, str]] = {
 
 def source_map(items: Sequence[Item], program: Program) -> str:
     """The lines of one kernel, without its ``kernel`` line."""
-    lines: list[str] = []
+    sass: list[str] = []
+    equal: list[str] = []
+    fences: list[str] = []
     last = -1
-    insts = [
-        (item, offset)
-        for item, offset in zip(items, program.offsets, strict=True)
-        if isinstance(item, Inst)
-    ]
-    equal = [offset for item, offset in insts if item.uniform]
-    fences = [
-        offset for (before, _), (item, offset) in pairwise(insts) if before.fence and not item.fence
-    ]
-    for name, offsets in (("uniform", equal), ("fence", fences)):
-        if offsets:
-            lines.append(f"{name} {' '.join(f'{offset:x}' for offset in offsets)}\n")
-    lines += _exact(items, program)
-    for item, offset in insts:
-        if item.origin is None or item.origin.offset is None or item.origin.offset == last:
+    fenced = False
+    for item, offset in zip(items, program.offsets, strict=True):
+        if not isinstance(item, Inst):
             continue
-        last = item.origin.offset
-        lines.append(f"{offset:x}\t{sass_text(item.origin)}\n")
-    return "".join(lines)
+        if item.uniform:
+            equal.append(f"{offset:x}")
+        if fenced and not item.fence:
+            fences.append(f"{offset:x}")
+        fenced = item.fence
+        origin = item.origin
+        if origin is not None and origin.offset is not None and origin.offset != last:
+            last = origin.offset
+            sass.append(f"{offset:x}\t{sass_text(origin)}\n")
+    named = (("uniform", equal), ("fence", fences))
+    lines = [f"{name} {' '.join(offsets)}\n" for name, offsets in named if offsets]
+    return "".join((*lines, *_exact(items, program), *sass))
 
 
 def sass_text(origin: InstOrigin) -> str:

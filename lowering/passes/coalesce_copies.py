@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from sassxlate.disasm.rdna3 import RRef, can_encode, effects, info, keeps_part, reads, writes
-from sassxlate.disasm.rdna3.instruction import Inst, Item, Label, S, V
+from sassxlate.disasm.rdna3.instruction import Inst, Item, Label, S, V, sgprs, vgprs
 from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 
@@ -139,7 +139,8 @@ def _without(code: list[Inst], at: int, regs: RegisterMap) -> int:
         found = effects(code[i])
         if found.touched & {*words, *places} or _EXEC in found.writes:
             return at
-    target = type(result)(places[0].number, result.n)
+    made = vgprs if isinstance(result, V) else sgprs
+    target = made(places[0].number, result.n)
     args = list(code[maker].args)
     args[which] = target
     other = replace(code[maker], args=tuple(args))
