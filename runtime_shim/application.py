@@ -55,7 +55,7 @@ class Refusal:
     """A refused request of the application.
 
     ``kernel``: its name; "*" of a whole module; of a statically linked runtime "(runtime)", and of
-    a replaced library (SX0780 to SX0789) a function.
+    a replaced library (its codes begin with SX078) a function.
     """
 
     code: str
