@@ -205,6 +205,7 @@ def compile_code_object(
         ieee=k.descriptor.ieee_mode,
         dx10_clamp=k.descriptor.dx10_clamp,
         scratch=k.descriptor.private_segment_size,
+        vgprs=k.descriptor.vgprs,
         sgprs=_given_sgprs(k.descriptor),
         uniform=source_map.offsets(note, kernel, "uniform"),
         fences=source_map.offsets(note, kernel, "fence"),

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import llvmlite.binding as llvm
 
-from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO, VCC_LO
+from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO, VCC_LO, VGPRS
 from sassxlate.errors import EmulatorError
 from sassxlate.lowering.target import DEFAULT, Target
 
@@ -28,7 +28,8 @@ class CompileOptions:
     16 for b128); "unaligned" lets every access but an atomic be at any address, as the hardware
     does in the mode that AMD's drivers set, which LLVM relies on.  ``float_mode``
     is the kernel descriptor's FLOAT_MODE byte: rounding 3:0, denormals 7:4; ``scratch`` its bytes
-    of scratch per lane, a lower bound for every launch; ``sgprs`` has a bit for each SGPR that a
+    of scratch per lane, a lower bound for every launch; ``vgprs`` how many registers a wave has,
+    which bounds those that M0 can name; ``sgprs`` has a bit for each SGPR that a
     launch initialises; ``uniform`` are offsets, from the entry, of v_readfirstlane instructions
     whose active lanes are equal, ``fences`` of instructions before which all memory accesses are
     done: strict mode checks both.  ``counts``: each block adds 1 to its counter in
@@ -48,6 +49,7 @@ class CompileOptions:
     ieee: bool = False
     dx10_clamp: bool = True
     scratch: int = 0
+    vgprs: int = VGPRS
     sgprs: int = 0xFFFF
     uniform: frozenset[int] = frozenset()
     fences: frozenset[int] = frozenset()

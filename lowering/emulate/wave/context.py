@@ -7,7 +7,7 @@ from typing import Literal
 
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, Sp, V
 from sassxlate.disasm.rdna3.semantics import Mode
-from sassxlate.disasm.rdna3.tables.operand_codes import ALIASES, EXEC_LO, VCC_LO
+from sassxlate.disasm.rdna3.tables.operand_codes import ALIASES, EXEC_LO, VCC_LO, VGPRS
 from sassxlate.errors import EmulatorError, Where
 from sassxlate.lowering.emulate.image.abi import PRIVATE_APERTURE_HI, SHARED_APERTURE_HI
 from sassxlate.lowering.emulate.wave.registers import State
@@ -28,6 +28,7 @@ class Context:
     align: Literal["natural", "unaligned"]
     strict: bool
     mode: Mode
+    vgprs: int = VGPRS  # that a wave has
     scratch: int = 0  # bytes per lane, a lower bound for every launch
     pc: int = 0  # offset of the instruction, in bytes from the kernel's entry
     dpp_enable: Val | None = None  # the lanes that an instruction with DPP writes

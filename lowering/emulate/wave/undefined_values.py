@@ -18,10 +18,10 @@ from sassxlate.disasm.rdna3 import RRef, info, registers, writes
 from sassxlate.disasm.rdna3.codec.encode.memory import present
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, Sp
 from sassxlate.disasm.rdna3.semantics import Semantics
-from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_HI, EXEC_LO, NULL, VCC_LO
+from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_HI, EXEC_LO, NULL, SGPRS, VCC_LO
 from sassxlate.lowering.emulate.image.abi import DeviceFault
 from sassxlate.lowering.emulate.strict_hazards import Check, Finding
-from sassxlate.lowering.emulate.wave import alu, memory_helpers
+from sassxlate.lowering.emulate.wave import alu, indexed, memory_helpers
 from sassxlate.lowering.emulate.wave.context import Context
 from sassxlate.lowering.emulate.wave.undefined_pairs import Pair, PairDomain
 from sassxlate.lowering.llvm.ir_text import Val, const
@@ -322,6 +322,23 @@ class Shadow:
             self._check(self._get(ref), ref)
         self.defines(inst)
 
+    def to_index(self, inst: Inst) -> None:
+        """The register that M0 gives becomes defined."""
+        d = self.c.d
+        (base,) = registers(inst.args[0])[:1]
+        vector = inst.op.startswith("v_")
+        words = 2 if inst.op.endswith("64") else 1
+        for number in range(self.c.vgprs if vector else SGPRS):
+            ref = RRef("v" if vector else "s", number)
+            here = indexed.is_at(self.c, base.number, number)
+            for part in range(1, words):
+                here = d.or_(here, indexed.is_at(self.c, base.number, number - part))
+            left = d.select(here, _ZERO, self._get(ref))
+            if vector:
+                self._set_lanes(number, left)
+            else:
+                self._set(ref, left)
+
     def readlane(self, inst: Inst) -> None:
         """One lane's bit, for all bits of the scalar."""
         c, d = self.c, self.c.d
@@ -370,6 +387,9 @@ _SPECIAL: dict[str, Callable[[Shadow, Inst], None]] = {
     "v_readfirstlane_b32": Shadow.readlane,
     "v_writelane_b32": Shadow.writelane,
     "v_swap_b32": Shadow.swap,
+    "v_movreld_b32": Shadow.to_index,
+    "s_movreld_b32": Shadow.to_index,
+    "s_movreld_b64": Shadow.to_index,
     "s_setpc_b64": Shadow.jump,
     "s_swappc_b64": Shadow.jump,
     "ds_bpermute_b32": Shadow.defines,

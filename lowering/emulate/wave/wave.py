@@ -16,7 +16,7 @@ from sassxlate.cfg.rdna3_flow import (
 )
 from sassxlate.disasm.rdna3.codec.decode.instruction import branch_target
 from sassxlate.disasm.rdna3.instruction import Inst
-from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO, VCC_LO
+from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO, VCC_LO, VGPRS
 from sassxlate.domain.interface import is_zero
 from sassxlate.errors import EmulatorError
 from sassxlate.lowering.emulate import strict_hazards
@@ -27,7 +27,7 @@ from sassxlate.lowering.emulate.image.abi import (
     WaveLayout,
     trap_fault,
 )
-from sassxlate.lowering.emulate.wave import alu, memory_helpers, trace_points, turns
+from sassxlate.lowering.emulate.wave import alu, indexed, memory_helpers, trace_points, turns
 from sassxlate.lowering.emulate.wave.context import Context, Isa
 from sassxlate.lowering.emulate.wave.registers import State
 from sassxlate.lowering.emulate.wave.straight import emit_straight
@@ -55,6 +55,7 @@ class WaveBuilder:
             self.module, self.fn, d, State(self.fn, d), options.align, options.strict, mode
         )
         self.c.scratch = options.scratch
+        self.c.vgprs = min(options.vgprs, VGPRS)
         self.c.state.poison = options.strict and options.poison
         self.traced = options.trace is not None
         self.turns = options.turns
@@ -170,7 +171,9 @@ class WaveBuilder:
         whole = None if bits.mode() is None else bits.value
         if emit_straight(c, inst) or emit_system(c, inst, whole):
             return
-        if op in self._CONTROL:
+        if op in indexed.EMITTERS:
+            indexed.EMITTERS[op](c, inst)
+        elif op in self._CONTROL:
             self._CONTROL[op](self, step)
         elif op.startswith("s_cbranch_"):
             self._conditional(step)

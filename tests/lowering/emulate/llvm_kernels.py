@@ -271,6 +271,20 @@ class _Kernel:
             a, b = self.value(t), self.value(t)
             self.emit(t, f"shufflevector {t} {a}, {t} {b}, <{n} x i32> <{index}>")
 
+    def _indexed(self) -> None:
+        """Elements of a vector whose index is the same for all lanes, or not."""
+        rng = self.rng
+        n = rng.choice((4, 8, 16))
+        vector = f"<{n} x i32>"
+        base = rng.choice(("%input", "%uniform", "%global"))
+        v = self.emit("", f"load {vector}, ptr addrspace(1) {base}, align 16")
+        index = rng.choice(("%a", "%b", self.value("i32")))
+        at = self.emit("", f"and i32 {index}, {n - 1}")
+        w = self.emit("", f"insertelement {vector} {v}, i32 {self.value('i32')}, i32 {at}")
+        at = self.emit("", f"and i32 {self.value('i32') if rng.random() < 0.3 else '%b'}, {n - 1}")
+        self.emit("i32", f"extractelement {vector} {w}, i32 {at}")
+        self.emit("i32", f"extractelement {vector} {w}, i32 {rng.randrange(n)}")
+
     def _target(self) -> None:
         rng = self.rng
         if rng.random() < 0.12:
@@ -363,7 +377,7 @@ class _Kernel:
         kinds = (
             [self._integer] * 8 + [self._wide] * 2 + [self._floating] * 6 + [self._choice] * 4
             + [self._convert] * 4 + [self._vector] * 3 + [self._target] * 4 + [self._memory] * 4
-            + [self._atomic] + [self._barrier]
+            + [self._atomic] + [self._barrier] + [self._indexed]
         )  # fmt: skip
         for _ in range(n):
             self.rng.choice(kinds)()

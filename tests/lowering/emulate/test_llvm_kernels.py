@@ -15,6 +15,9 @@ from sassxlate.lowering.emulate.options import CompileOptions, host_isa
 from .llvm_kernels import code_of, kernel_text
 
 SEED = int(os.environ.get("SASSXLATE_TEST_SEED", "1"))
+# LLVM's GCNDPPCombine gives some instructions a scalar second source, which gfx11.0 does not have:
+# the device refuses them.
+_KNOWN = ("with DPP src1 must be a VGPR",)
 _OPTIONS = CompileOptions(align="unaligned")
 
 
@@ -30,6 +33,8 @@ def _refused(seeds: range) -> tuple[Counter[str], dict[str, str]]:
             flow = discover(code, entry)
             build(flow, _OPTIONS, isa, ATTRIBUTES[isa])
         except SassxlateError as error:
+            if any(text in str(error) for text in _KNOWN):
+                continue
             found.setdefault(f"{error.code} {error.where.inst}", f"kernel_text({seed}): {error}")
             continue
         names.update(s.inst.op for b in flow.blocks.values() for s in b.steps)
