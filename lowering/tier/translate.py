@@ -11,7 +11,7 @@ from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item
 from sassxlate.errors import SassxlateError
 from sassxlate.lowering.codeobject.code_object import KernelImage
 from sassxlate.lowering.codeobject.code_object import write as write_code_object
-from sassxlate.lowering.codeobject.source_map import source_map
+from sassxlate.lowering.codeobject.source_map import UNALIGNED, source_map
 from sassxlate.lowering.select.translated import Translated
 from sassxlate.lowering.target import Target
 from sassxlate.lowering.tier import module
@@ -61,7 +61,7 @@ def by_tier(rules: Translated, target: Target) -> Translated:
         private_segment=made.descriptor.private_segment_size,
         kernarg_size=rules.launch.kernarg_size,
         max_flat_workgroup_size=rules.launch.max_threads,
-        source=source_map(items, program),
+        source=UNALIGNED + source_map(items, program),  # LLVM merges neighbouring accesses
         entry_state=made.descriptor,
     )
     report = replace(
