@@ -99,7 +99,7 @@ def _nonzero(d: LlvmLanes, a: Val) -> Val:
     return d.fcmp("one", a, d.const(0, a.width))
 
 
-def _odd_sum(d: LlvmLanes, a: Val, b: Val) -> Val:
+def odd_sum(d: LlvmLanes, a: Val, b: Val) -> Val:
     """a + b rounded to odd; needs exponents far from overflow."""
     s = d.float_op("fadd", a, b)
     bb = d.float_op("fsub", s, a)
@@ -116,7 +116,7 @@ def _odd_sum(d: LlvmLanes, a: Val, b: Val) -> Val:
 
 
 def _narrow_sum(d: LlvmLanes, a: Val, b: Val, width: int, how: Round) -> Val:
-    s = _odd_sum(d, a, b)
+    s = odd_sum(d, a, b)
     out = narrow(d, s, width, how)
     if how == Round.DOWN:  # an exact zero of opposite signs is -0 in this mode alone
         differ = d.slt(d.xor(a, b), d.const(0, a.width))
@@ -154,4 +154,4 @@ def fsub_ieee(d: LlvmLanes, a: Val, b: Val) -> Val:
     return fadd(d, a, fneg(d, b), IEEE)
 
 
-__all__ = ["fadd", "fcvt", "ffma", "fmul", "fsub_ieee", "is_nan", "itof", "narrow"]
+__all__ = ["fadd", "fcvt", "ffma", "fmul", "fsub_ieee", "is_nan", "itof", "narrow", "odd_sum"]

@@ -24,6 +24,9 @@ from sassxlate.lowering.tier.together import Together
 
 _DEPTH, _BLOCKS = 8, 4000  # most nested calls, and blocks with copies
 _ATOMICS = ("ATOM", "ATOMG", "ATOMS", "RED", "REDG")
+# They flush in every mode, or read bits, or make binary32 of integers or halves.
+_FLUSHING = ("MUFU", "FCHK", "FSEL", "I2F", "I2FP", "F2FP", "HADD2")
+_PRODUCTS = ("FMUL", "FFMA", "FMUL2", "FFMA2")
 _LDC = ("LDC", "ULDC", "LDCU")
 
 
@@ -197,7 +200,9 @@ class Blocks:
         if kind & WIDE:
             d.any_nan, d.payloads = not exact, exact
         else:
-            d.any_nan, d.payloads = bool(kind) and ins.offset not in self.nans.after, True
+            d.any_nan = bool(kind) and ins.offset not in self.nans.after and not ins.has("RELU")
+        if d.flushes:
+            self._check_flushing(ins)
         try:
             written = evaluate(d, semantics_table()[ins.mnemonic], ins, self.lane)
         except NoSemantics as none:
@@ -206,6 +211,14 @@ class Blocks:
             d.any_nan, d.payloads = False, True
         for ref, value in written.items():
             self.lane.write(ref, value, guard)
+
+    def _check_flushing(self, ins: Instruction) -> None:
+        """Refuses operations on binary32 that keep denormal numbers, in a function whose mode
+        flushes them."""
+        t = traits(ins)
+        reads = t.number == "f32" or (t.converts and ins.has("F32"))
+        if reads and not (ins.has("FTZ") or ins.has("FMZ")) and t.base not in _FLUSHING:
+            raise refused(FORM, "operations with and without .FTZ in one kernel", ins)
 
     # --- transfers of control --------------------------------------------------------------------
 
@@ -328,4 +341,13 @@ class Blocks:
         return out
 
 
-__all__ = ["Blocks"]
+def flushes(cfg: Cfg) -> bool:
+    """Whether a kernel multiplies with .FTZ."""
+    return any(
+        traits(i).base in _PRODUCTS and (i.has("FTZ") or i.has("FMZ"))
+        for b in cfg.blocks
+        for i in b.instructions
+    )
+
+
+__all__ = ["Blocks", "flushes"]

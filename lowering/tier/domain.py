@@ -6,7 +6,17 @@ roundings other than to nearest are computed (`sassxlate.lowering.llvm.softfloat
 
 from __future__ import annotations
 
-from sassxlate.domain.interface import Approximation, FloatPredicate, Fp, Round
+from collections.abc import Callable
+
+from sassxlate.domain.interface import (
+    Approximation,
+    FloatPredicate,
+    Fp,
+    Round,
+    fabs,
+    flush,
+    mantissa_bits,
+)
 from sassxlate.lowering.llvm import softfloat
 from sassxlate.lowering.llvm.ir_text import Function, Val
 from sassxlate.lowering.llvm.lanes import LlvmLanes, float_type
@@ -17,6 +27,9 @@ _APPROXIMATIONS: dict[Approximation, str] = {
     "cos": "cos",
 }  # fmt: skip
 _INFINITY = {16: 0x7C00, 32: 0x7F800000, 64: 0x7FF << 52}
+# The least number that is not below the normal numbers when rounded to their precision, in the
+# wider format, and the width of that.
+_BORDER = {16: (0x387FF000, 32), 32: (0x380FFFFFF0000000, 64)}
 _MAGNITUDE = {16: 0x7FFF, 32: 0x7FFFFFFF, 64: (1 << 63) - 1}
 
 
@@ -31,8 +44,13 @@ class LaneDomain(LlvmLanes):
         super().__init__(fn, avx512=avx512, seed_offset=seed_offset)
         self.payloads = True
         self.any_nan = False
+        self.flushes = False
         self._magnitude_of: dict[str, Val] = {}
         self._nan_test_of: dict[str, Val] = {}
+        self._exponent_of: dict[str, Val] = {}
+        self._sign_of: dict[str, Val] = {}
+        self._tiny_test_of: dict[str, Val] = {}
+        self._no_denormal: set[str] = set()
 
     # -- tests for NaN ----------------------------------------------------------------------------
 
@@ -40,6 +58,17 @@ class LaneDomain(LlvmLanes):
         out = super().and_(a, b)
         if a.const is None and b.const is not None and b.const == _MAGNITUDE.get(a.width):
             self._magnitude_of[out.ref] = a
+        if a.const is None and a.width == 32 and b.const == _INFINITY[32]:
+            self._exponent_of[out.ref] = a
+        if a.const is None and a.width == 32 and b.const == 1 << 31:
+            self._sign_of[out.ref] = a
+        return out
+
+    def eq(self, a: Val, b: Val) -> Val:
+        out = super().eq(a, b)
+        tested = self._exponent_of.get(a.ref)
+        if tested is not None and b.const == 0:
+            self._tiny_test_of[out.ref] = tested
         return out
 
     def ult(self, a: Val, b: Val) -> Val:
@@ -52,7 +81,11 @@ class LaneDomain(LlvmLanes):
         return super().ult(a, b)
 
     def select(self, c: Val, a: Val, b: Val) -> Val:
-        """Without the choice of a NaN where any NaN will do."""
+        """Without the choice of a NaN where any NaN will do, and without a flush of what is
+        flushed."""
+        tiny = self._tiny_test_of.get(c.ref)
+        if b.ref in self._no_denormal and tiny == b == self._sign_of.get(a.ref):
+            return b  # as `flush` writes it
         if self.any_nan and a.const is not None and self._nan_test_of.get(c.ref) == b:
             infinity = _INFINITY.get(a.width)
             if infinity is not None and a.const & _MAGNITUDE[a.width] > infinity:
@@ -61,46 +94,131 @@ class LaneDomain(LlvmLanes):
 
     # -- arithmetic -------------------------------------------------------------------------------
 
-    def _flushed(self, fp: Fp, *args: Val) -> list[Val]:
-        return [self._flush(a) if fp.flush_in else a for a in args]
-
-    def _flush(self, a: Val) -> Val:
-        from sassxlate.domain.interface import flush
-
-        return flush(self, a)
-
-    def _given(self, fp: Fp, value: Val) -> Val:
-        return self._flush(value) if fp.flush_out else value
+    def _sources(self, fp: Fp, *args: Val) -> list[Val]:
+        """The sources of an operation, flushed where the function's mode does not do it."""
+        if args[0].width == 32 and self.flushes:
+            if not (fp.flush_in and fp.flush_out):
+                raise refused(FORM, "operations with and without .FTZ in one kernel")
+            return list(args)
+        return [flush(self, a) if fp.flush_in else a for a in args]
 
     def _nearest(self, fp: Fp, width: int) -> bool:
+        """Whether LLVM has this rounding."""
         if fp.round != Round.NEAREST and width == 64:
             raise refused(FORM, f"binary64 rounded {fp.round.name.lower()}")
         return fp.round == Round.NEAREST
 
+    def _given(self, fp: Fp, value: Val) -> Val:
+        if fp.flush_out and not (value.width == 32 and self.flushes):
+            return flush(self, value)
+        return value
+
+    def _product(self, fp: Fp, value: Val, exact: Callable[[], Val]) -> Val:
+        """A product, or product and sum, as .FTZ gives it: zero if it is below the normal numbers
+        once it is rounded to their precision.
+
+        ``value`` has that rounded among the denormal numbers: if it is the smallest normal number,
+        ``exact`` in the wider format decides, rounded to odd.
+        """
+        width = value.width
+        if not fp.flush_out or (width == 32 and self.flushes):
+            return value
+        if width == 64:
+            raise refused(FORM, "a product of binary64 with .FTZ")
+        fn, least = self.fn, 1 << mantissa_bits(width)
+        border = self.eq(fabs(self, value), self.const(least, width))
+        before, rare, after = fn.fresh("product"), fn.fresh("rare"), fn.fresh("flushed")
+        fn.do(f"br label %{before}")
+        fn.label(before, keep=True)
+        fn.do(f"br i1 {border.ref}, label %{rare}, label %{after}")
+        with fn.arm(rare):
+            tiny = self.fcmp("olt", fabs(self, exact()), self.const(*_BORDER[width]))
+            zero = self.and_(value, self.const(1 << (width - 1), width))
+            other = self.select(tiny, zero, value)
+            fn.do(f"br label %{after}")
+        fn.label(after, keep=True)
+        kind = f"i{width}"
+        ref = fn.emit_new(f"phi {kind} [ {value.ref}, %{before} ], [ {other.ref}, %{rare} ]")
+        return flush(self, Val(ref, width, False))
+
     def fadd(self, a: Val, b: Val, fp: Fp) -> Val:
         if not self._nearest(fp, a.width):
             return softfloat.fadd(self, a, b, fp)
-        return self._given(fp, self.float_op("fadd", *self._flushed(fp, a, b)))
+        return self._given(fp, self.float_op("fadd", *self._sources(fp, a, b)))
 
     def fmul(self, a: Val, b: Val, fp: Fp) -> Val:
         if not self._nearest(fp, a.width):
+            self._only_kept(fp)
             return softfloat.fmul(self, a, b, fp)
-        return self._given(fp, self.float_op("fmul", *self._flushed(fp, a, b)))
+        a, b = self._sources(fp, a, b)
+        return self._product(
+            fp,
+            self.float_op("fmul", a, b),
+            lambda: self.float_op("fmul", self._wide(a), self._wide(b)),
+        )
 
     def ffma(self, a: Val, b: Val, c: Val, fp: Fp) -> Val:
         if not self._nearest(fp, a.width):
+            self._only_kept(fp)
             return softfloat.ffma(self, a, b, c, fp)
-        return self._given(fp, self.float_call("fma", *self._flushed(fp, a, b, c)))
+        a, b, c = self._sources(fp, a, b, c)
+
+        def exact() -> Val:
+            product = self.float_op("fmul", self._wide(a), self._wide(b))
+            return softfloat.odd_sum(self, product, self._wide(c))
+
+        return self._product(fp, self.float_call("fma", a, b, c), exact)
+
+    def _wide(self, a: Val) -> Val:
+        return self.float_convert("fpext", a, 2 * a.width)
+
+    def _only_kept(self, fp: Fp) -> None:
+        if fp.flush_out:
+            raise refused(FORM, "a product with .FTZ rounded otherwise than to nearest")
 
     def fcvt(self, a: Val, width: int, fp: Fp) -> Val:
+        narrows = width < a.width
+        if narrows and fp.flush_out:
+            raise refused(FORM, "a narrowing conversion with .FTZ")
+        keeps = not fp.flush_in and (not narrows or fp.round != Round.NEAREST)
+        if self.flushes and a.width == 32 and keeps:
+            raise refused(FORM, "a conversion without .FTZ beside operations with it")
+        if self.flushes and narrows and width == 32:
+            raise refused(FORM, "a conversion to binary32 beside operations with .FTZ")
         return softfloat.fcvt(self, a, width, fp)
 
     def itof(self, a: Val, width: int, signed: bool, fp: Fp) -> Val:
         if a.width > 32:
+            if width == 32 and fp.round == Round.UP:
+                return self._upwards(a, self.int_to_float(a, 32, signed), signed)
             if fp.round != Round.NEAREST or width == 16:
                 raise refused(FORM, "this rounding of a 64-bit integer")
             return self.int_to_float(a, width, signed)
         return softfloat.itof(self, a, width, signed, fp)
+
+    def _upwards(self, a: Val, near: Val, signed: bool) -> Val:
+        """The least binary32 number that is not below an integer, from the nearest one."""
+        back = self.ftoi(near, a.width, signed)  # saturated: then it is not below
+        below = self.slt(back, a) if signed else self.ult(back, a)
+        one = self.const(1, 32)
+        negative = self.slt(near, self.const(0, 32))
+        above = self.select(negative, self.sub(near, one), self.add(near, one))
+        return self.select(below, above, near)
+
+    def float_convert(self, op: str, a: Val, width: int) -> Val:
+        """fpext or fptrunc.
+
+        LLVM 22 makes v_fma_mixlo_f16 with +0 as addend of a product that is narrowed to a half: -0
+        became +0.  It does not look through a constrained fptrunc.
+        """
+        if op != "fptrunc" or width != 16:
+            return super().float_convert(op, a, width)
+        kind = float_type(a.width, False)
+        name = f"@llvm.experimental.constrained.fptrunc.f16.f{a.width}"
+        self.fn.module.declare(f"half {name}({kind}, metadata, metadata)")
+        given = f'{kind} {self.as_float(a, False)}, metadata !"round.tonearest"'
+        text = f'call half {name}({given}, metadata !"fpexcept.ignore") strictfp'
+        return self.from_float(self.fn.emit(text), 16, False)
 
     def fcmp(self, predicate: FloatPredicate, a: Val, b: Val) -> Val:
         text = f"{self.as_float(a, False)}, {self.as_float(b, False)}"
@@ -112,11 +230,20 @@ class LaneDomain(LlvmLanes):
         return super().frint(a, how)
 
     def approx(self, fn: Approximation, a: Val) -> Val:
+        """The unit flushes binary32 arguments and results itself, but LLVM's folding of constants
+        does not: the semantics' own flushes stay, where a result can be denormal."""
         if fn == "tanh":
             raise refused(FORM, "MUFU.TANH")
         if a.width == 64 and fn not in ("rcp", "rsq"):
             raise refused(FORM, f"{fn} of binary64")
-        return self.float_call(f"amdgcn.{_APPROXIMATIONS[fn]}", a)
+        kind = float_type(a.width, False)
+        name = f"@llvm.amdgcn.{_APPROXIMATIONS[fn]}.f{a.width}"
+        self.fn.module.declare(f"{kind} {name}({kind})")
+        call = self.fn.emit(f"call {kind} {name}({kind} {self.as_float(a, False)})")
+        out = self.from_float(call, a.width, False)
+        if a.width == 32 and fn in ("rsq", "sqrt", "log2"):  # never denormal, of a normal number
+            self._no_denormal.add(out.ref)
+        return out
 
 
 __all__ = ["LaneDomain"]

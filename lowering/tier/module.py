@@ -12,7 +12,9 @@ _UNUSED = (
     "dispatch-ptr", "queue-ptr", "implicitarg-ptr", "dispatch-id", "hostcall-ptr", "heap-ptr",
     "multigrid-sync-arg", "default-queue", "completion-action", "lds-kernel-id",
 )  # fmt: skip
-FEATURES = "+wavefrontsize32,+cumode,-real-true16"
+# LLVM 22 makes v_dot4 of ``a * b - c + ...`` with the sign of ``c`` lost (AMDGPU's combine of dot
+# products): it writes none.
+FEATURES = "+wavefrontsize32,+cumode,-real-true16,-dot7-insts,-dot8-insts"
 
 
 def attributes(lane: Lane, target: Target) -> str:
@@ -23,7 +25,7 @@ def attributes(lane: Lane, target: Target) -> str:
         "amdgpu-lds-size": str(lane.kernel.shared_size),
         "amdgpu-ieee": "false",
         "denormal-fp-math": "ieee,ieee",
-        "denormal-fp-math-f32": "ieee,ieee",
+        "denormal-fp-math-f32": "preserve-sign,preserve-sign" if lane.d.flushes else "ieee,ieee",
         "no-trapping-math": "true",
         "target-cpu": target.name,
         "target-features": FEATURES,

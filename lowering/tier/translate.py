@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from contextlib import suppress
 from dataclasses import replace
 
 from sassxlate.cfg import analyse as uniformity
@@ -12,11 +13,12 @@ from sassxlate.errors import SassxlateError
 from sassxlate.lowering.codeobject.code_object import KernelImage
 from sassxlate.lowering.codeobject.code_object import write as write_code_object
 from sassxlate.lowering.codeobject.source_map import UNALIGNED, source_map
+from sassxlate.lowering.select.stages import Analysed
 from sassxlate.lowering.select.translated import Translated
 from sassxlate.lowering.target import Target
 from sassxlate.lowering.tier import module
 from sassxlate.lowering.tier.backend import MachineCode, compiled
-from sassxlate.lowering.tier.control import Blocks
+from sassxlate.lowering.tier.control import Blocks, flushes
 from sassxlate.lowering.tier.lane import LINE, Lane
 from sassxlate.lowering.tier.refusal import BACKEND, FORM, Refused, refused
 from sassxlate.lowering.tier.tests_of_warp import replaced
@@ -28,9 +30,17 @@ def module_text(rules: Translated, target: Target) -> str:
     found = rules.selected.allocated.planned.analysed
     cfg = replaced(found.cfg, rules.kernel)
     found = replace(found, cfg=cfg, uniformity=uniformity(cfg))
-    lane = Lane(found, rules.launch)
     if rules.launch.heap or any(f.kind in ("textures", "locks") for f in rules.launch.fills):
         raise refused(FORM, "textures, 128-bit atomics or the driver's functions")
+    if flushes(cfg):  # by the function's mode, if all operations do
+        with suppress(Refused):
+            return _written(found, rules, target, by_mode=True)
+    return _written(found, rules, target, by_mode=False)
+
+
+def _written(found: Analysed, rules: Translated, target: Target, *, by_mode: bool) -> str:
+    lane = Lane(found, rules.launch)
+    lane.d.flushes = by_mode
     blocks = Blocks(lane, found.cfg, together(found.cfg, found.uniformity))
     blocks.write()
     return module.text(lane, blocks, target)
