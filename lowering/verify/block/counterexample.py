@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Final, Literal
 
 import numpy as np
 
@@ -23,6 +24,9 @@ from sassxlate.lowering.verify.verdict import Refuted, Undecided
 _WIDTH = 52
 _MOST = 24  # instructions
 _PLACE = re.compile(r"(UR|UP|R|P)(\d+)")
+_FILES: Final[Mapping[str, Literal["R", "UR", "P", "UP"]]] = {
+    "R": "R", "UR": "UR", "P": "P", "UP": "UP",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +50,13 @@ def explain_counterexample(block: BlockPair, refuted: Refuted) -> Iterator[str]:
     if any(name.startswith(OTHERS) for name in refuted.inputs):
         lane += ", while other lanes hold other values"
     yield f"{refuted.where}: SASS {refuted.sass:#x}, RDNA3 {refuted.rdna:#x}, in {lane}"
-    steps = _slice(_trace(block, refuted.inputs), refuted.where)
+    steps = _slice(_trace(block, refuted), refuted.where)
     read = {f"{r.file}{r.index}" for s in steps for r in s.ins.reads}
+    lost = _refuted(refuted.where)
+    if not refuted.inputs.get("active", 1) or not any(
+        _overwritten(s, r) for s in steps for r in lost
+    ):
+        read |= {_name(r) for r in lost}  # that value must be kept
     inputs = [
         f"{name} = {value:#x}"
         for name, value in refuted.inputs.items()
@@ -58,8 +67,23 @@ def explain_counterexample(block: BlockPair, refuted: Refuted) -> Iterator[str]:
     yield from _table(steps)
 
 
-def _trace(block: BlockPair, inputs: Mapping[str, int]) -> list[_Step]:
-    """Both sides on these inputs, instruction by instruction, as far as they can run."""
+def _refuted(where: str) -> list[RegRef]:
+    """The register or predicate that differs, if it is one."""
+    match = _PLACE.match(where)
+    return [RegRef(_FILES[match.group(1)], int(match.group(2)))] if match else []
+
+
+def _overwritten(step: _Step, ref: RegRef) -> bool:
+    return ref in step.ins.writes and step.ins.guard.is_true
+
+
+def _trace(block: BlockPair, refuted: Refuted) -> list[_Step]:
+    """Both sides on the inputs, instruction by instruction, as far as they can run.
+
+    A step that parts the two values of the refuted register shows them, whether the SASS
+    instruction writes it or not.
+    """
+    inputs, apart = refuted.inputs, False
     memory: dict[str, Vec] = {}
 
     def free(name: str, width: int) -> Vec:
@@ -82,6 +106,12 @@ def _trace(block: BlockPair, inputs: Mapping[str, int]) -> list[_Step]:
             except Undecided:
                 break
         refs = sorted(ins.writes, key=lambda r: (r.file, r.index))
+        for ref in _refuted(refuted.where):
+            values = [value for _, value in _places(sides, [ref])]
+            differ = any(value != _number(sides.lane.get(ref)) for value in values)
+            if differ and not apart and ref not in refs:
+                refs.append(ref)
+            apart = differ
         out.append(
             _Step(ins, code, {_name(r): _number(sides.lane.get(r)) for r in refs},
                   dict(_places(sides, refs)))
@@ -120,7 +150,7 @@ def _slice(steps: list[_Step], where: str) -> list[_Step]:
     out: list[_Step] = []
     for step in reversed(steps):
         written = {_name(r) for r in step.ins.writes}
-        if not wanted & written:
+        if not wanted & {*written, *step.sass}:
             continue
         out.append(step)
         if step.ins.guard.is_true:
