@@ -90,10 +90,21 @@ def minmax8(c: RuleEmitter) -> None:
 
 def viadd_parts(c: RuleEmitter) -> None:
     """VIADD on two halves or four bytes; each wraps."""
-    minus = c.negated("Rb")
+    minus, minus_a = c.negated("Rb"), c.negated("Ra")
     a, b = c.vsrc("Ra"), c.vsrc("Rb")
+    if minus_a and minus:
+        less = c.vtemp()
+        _add_parts(c, less, c.to_v(ZERO), a, minus=True)
+        a = less
+    elif minus_a:
+        a, b, minus = b, a, True
+    _add_parts(c, c.dst_last(), a, b, minus=minus)
+
+
+def _add_parts(c: RuleEmitter, out: V, a: Arg, b: Arg, *, minus: bool) -> None:
+    """``a`` plus or minus ``b``, part by part; ``out`` is written last."""
     if any("16x2" in m for m in c.ins.modifiers):
-        c.emit("v_pk_sub_i16" if minus else "v_pk_add_u16", c.dst_last(), a, b)
+        c.emit("v_pk_sub_i16" if minus else "v_pk_add_u16", out, a, b)
         return
     # The top bits of the bytes are added without a carry out of them.
     top, low, high = I(0x80808080), c.vtemp(), c.vtemp()
@@ -107,7 +118,7 @@ def viadd_parts(c: RuleEmitter) -> None:
         c.emit("v_add_nc_u32", low, high, low)
         c.emit("v_xor_b32", high, a, b)
     c.emit("v_and_b32", high, top, high)
-    c.emit("v_xor_b32", c.dst_last(), low, high)
+    c.emit("v_xor_b32", out, low, high)
 
 
 def _carry_out(c: RuleEmitter, op: str, a: Arg, b: Arg) -> None:
