@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from sassxlate.bench.figures import REPEAT, Figure, fixtures, isa_of, show
+from sassxlate.cli.bench_peers import peers
 from sassxlate.cli.options import EngineType, format_option, target_option
 from sassxlate.lowering.target import DEFAULT, Target, target_named
 from sassxlate.output import print_json, print_lines
@@ -53,6 +54,9 @@ def _end(title: str, figures: Sequence[Figure], output_format: str, check: bool)
 @click.group()
 def command() -> None:
     """Measure the emulator, translator, disassembler and code; run programs and applications."""
+
+
+command.add_command(peers)
 
 
 @command.command("emulator")
