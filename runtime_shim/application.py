@@ -79,6 +79,16 @@ class LoadedKernel:
 
 
 @dataclass(frozen=True, slots=True)
+class LoadedModule:
+    """A module of which kernels were used: its key, the capability of the device that its code is
+    for, and the program or library that it is a part of."""
+
+    key: str
+    cc: int
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
 class Replaced:
     """A library of NVIDIA's that the application used, and what carried it out instead."""
 
@@ -94,6 +104,7 @@ class RunReport:
     kernels: tuple[LoadedKernel, ...]
     forgiven: tuple[str, ...] = ()  # what was wrong and did no harm, a line each
     replaced: tuple[Replaced, ...] = ()
+    modules: tuple[LoadedModule, ...] = ()
 
     @property
     def lost(self) -> tuple[Refusal, ...]:
@@ -296,6 +307,7 @@ def read_report(path: Path) -> RunReport:
     kernels: dict[LoadedKernel, None] = {}
     forgiven: dict[str, None] = {}
     replaced: dict[Replaced, None] = {}
+    modules: dict[LoadedModule, None] = {}
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -308,11 +320,15 @@ def read_report(path: Path) -> RunReport:
                 forgiven[f"{code}: {line}"] = None
             case ["kernel", module_key, kernel_key, name]:
                 kernels[LoadedKernel(module_key, kernel_key, name)] = None
+            case ["module", key, cc, file] if cc.isdecimal():
+                modules[LoadedModule(key, int(cc), file)] = None
             case ["replaced", library, by]:
                 replaced[Replaced(library, by)] = None
             case _:
                 pass
-    return RunReport(tuple(refusals), tuple(kernels), tuple(forgiven), tuple(replaced))
+    return RunReport(
+        tuple(refusals), tuple(kernels), tuple(forgiven), tuple(replaced), tuple(modules)
+    )
 
 
 def missing_libraries(path: Path, env: Mapping[str, str]) -> list[str]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import stat
 from collections.abc import Generator
@@ -130,6 +131,13 @@ def read(path: Path) -> tuple[bytes, float]:
         UntrustedError: SX0912, others can write to it or to a folder on the way.
         OSError: it is missing, or cannot be read.
     """
+    with opened(path) as file:
+        return file.readall(), os.fstat(file.fileno()).st_mtime
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Generator[io.FileIO, None, None]:
+    """The file, open for reading; raises as :func:`read`."""
     # Not blocking: the name may be that of a pipe.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     with folder(path.parent) as at:
@@ -147,4 +155,4 @@ def read(path: Path) -> tuple[bytes, float]:
             raise UntrustedError(str(path), f"belongs to user {status.st_uid}")
         if status.st_mode & 0o022:
             raise UntrustedError(str(path), _writable(status.st_mode))
-        return file.readall(), status.st_mtime
+        yield file

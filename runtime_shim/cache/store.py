@@ -2,9 +2,9 @@
 
 Layout under the directory: ``module/<tag>/`` manifests, section images and cubins,
 ``kernel/<tag>/`` code objects with their launch text or a refusal, ``host/<tag>/`` machine code of
-the emulated device, ``verdict/<tag>/`` verdicts of the verifier, ``tmp/`` images on their way to
-the service.  Every file is written whole and never changed, so a reader needs no lock; a reader
-that finds a file gone asks the service again.
+the emulated device, ``verdict/<tag>/`` verdicts of the verifier, ``run/records/`` which kernels
+applications used, ``tmp/`` images on their way to the service.  Every file is written whole and
+never changed, so a reader needs no lock; a reader that finds a file gone asks the service again.
 
 The files are executed: others must not be able to write them (:mod:`.trusted`), and each ends
 with a seal, a checksum of its name and content, so that a damaged one is made again.
@@ -30,7 +30,7 @@ from sassxlate.runtime_shim import trusted
 
 log = logging.getLogger("sassxlate.service")
 
-AREAS = ("module", "kernel", "host", "verdict", "tmp")
+AREAS = ("module", "kernel", "host", "verdict", "run", "tmp")
 DEFAULT_SIZE = 2 << 30
 _SUFFIXES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _STALE_TEMPORARY_S = 3600.0
@@ -40,7 +40,7 @@ _ABANDONED_S = 10.0
 TOUCH_AFTER_S = 3600.0
 # Files this young are on their way to a reader; so the cap may be exceeded for half a minute.
 _IN_USE_S = 30.0
-_SEAL_MAGIC = b"SXSEAL01"
+SEAL_MAGIC = b"SXSEAL01"
 SEAL_SIZE = 32
 _EVICT_TO = 0.8  # share of the cap, so that not every write evicts
 
@@ -78,7 +78,7 @@ def unseal(name: str, data: bytes) -> bytes | None:
 def _seal_of(name: str, content: bytes) -> bytes:
     digest = hashlib.blake2b(os.fsencode(name) + b"\0", digest_size=16)
     digest.update(content)
-    return _SEAL_MAGIC + len(content).to_bytes(8, "little") + digest.digest()
+    return SEAL_MAGIC + len(content).to_bytes(8, "little") + digest.digest()
 
 
 def size_cap() -> int:

@@ -20,17 +20,18 @@ _PACKAGES = ("disasm", "cfg", "lowering", "llm", "runtime_shim", "domain")
 # Of the service and what starts it, whatever only carries requests; if the messages change,
 # `paths.PROTOCOL` does.
 _SHOWS = frozenset({
+    "runtime_shim/cache/runs.py", "runtime_shim/cache/transfer.py",
     "disasm/listing", "disasm/sass/interpreter", "disasm/sass/reference",
     "cfg/diff", "cfg/pages", "cfg/view", "lowering/report", "lowering/trace",
     "llm/dataset", "llm/evaluation", "llm/training", "llm/weights",
     "runtime_shim/lib", "runtime_shim/native", "runtime_shim/replay", "runtime_shim/selftest",
-    "runtime_shim/signatures",
+    "runtime_shim/service/early", "runtime_shim/signatures",
     *(f"runtime_shim/{name}.py" for name in (
         "application", "driver", "hip_probe", "paths", "run_report", "static_runtime", "trusted",
     )),
     *(f"runtime_shim/service/{name}.py" for name in (
-        "__main__", "ahead", "client", "jobs", "request", "scheduler", "server", "start", "status",
-        "wire", "workers",
+        "__main__", "ahead", "client", "jobs", "request", "scheduler",
+        "server", "start", "status", "wire", "workers",
     )),
 })  # fmt: skip
 _SKIP_SUFFIXES = (".pyc", ".md", ".so", ".1", ".swp", "~", ".safetensors")

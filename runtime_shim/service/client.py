@@ -51,9 +51,9 @@ def listening(path: Path) -> bool:
     return True
 
 
-def spawn(path: Path, cache: Path, target: str) -> None:
+def spawn(path: Path, cache: Path, target: str, record: str | None = None) -> None:
     """Start a service at ``path`` that translates for a target, in the background, apart from this
-    process; does not wait.
+    process; does not wait.  It begins with an application's record (its key) if one is given.
 
     ServiceError SX0902 if no more processes can be started.
     """
@@ -66,6 +66,8 @@ def spawn(path: Path, cache: Path, target: str) -> None:
     environment["PYTHONPATH"] = import_root()
     command = [sys.executable, "-P", "-m", "sassxlate.runtime_shim.service"]
     command += ["--socket", str(path), "--cache", str(cache)]
+    if record is not None:
+        command += ["--prepare", record]
     try:
         with open(f"{path}.log", "ab") as log:
             # Forked twice, so that it need not be reaped.

@@ -15,7 +15,10 @@ Answer: TypeAlias = dict[str, Any]
 Key: TypeAlias = tuple[object, ...]
 Kind: TypeAlias = tuple[bool, ...]
 _KINDS = ("strict", "counts", "turns")  # the request's fields that make a kind of host code
-_NAMED = ("image", "cc", "code_object", "jit", "environment", "inputs", "shapes")
+_NAMED = (
+    "image", "cc", "code_object", "jit", "environment", "inputs", "shapes",
+    "offset", "size", "record",
+)  # fmt: skip
 
 
 class Priority(IntEnum):
@@ -48,6 +51,7 @@ class Job:
     began: float = field(default_factory=time.monotonic)  # when it was queued
     started: float = 0.0  # when a worker got it, later by each pause
     then: Request | None = None  # what is done next if this succeeds
+    done: Callable[[Answer], None] | None = None  # of the service's own
 
 
 def kind_of(request: Request) -> Kind:

@@ -17,14 +17,17 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from sassxlate.errors import ServiceError
 from sassxlate.runtime_shim import paths
+from sassxlate.runtime_shim.cache import runs
 from sassxlate.runtime_shim.cache.store import Cache, remove_abandoned, usage
 from sassxlate.runtime_shim.cache.tag import cache_tag
 from sassxlate.runtime_shim.service import status, wire
 from sassxlate.runtime_shim.service.ahead import Ahead
+from sassxlate.runtime_shim.service.early.preparation import Preparation
 from sassxlate.runtime_shim.service.jobs import (
     Answer,
     Job,
@@ -43,7 +46,7 @@ log = logging.getLogger("sassxlate.service")
 IDLE_S = 600.0
 JOB_LIMIT_S = 120.0
 _JOBS = ("module", "translate", "compile", "stencils", "assemble", "link")
-_OTHERS = ("ping", "tag", "stats", "status", "stop")
+_OTHERS = ("ping", "tag", "stats", "status", "prepare", "stop")
 _OF_KERNELS = ("translate", "compile")
 
 
@@ -117,8 +120,8 @@ class Service:
         self._active = time.monotonic()
         self._started = time.time()
 
-    def run(self) -> None:
-        """Serve until stopped, or idle for long."""
+    def run(self, record: str | None = None) -> None:
+        """Serve until stopped, or idle for long; prepare an application's record first."""
         self._listener.setblocking(False)
         self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
         self._selector.register(self._wake, selectors.EVENT_READ, self._woken)
@@ -126,6 +129,8 @@ class Service:
         self._prepare()
         self._active = time.monotonic()
         remove_abandoned(self._cache.root, self._cache.tag)
+        if record is not None and not self._broken:
+            self.prepare(record)
         while not self._finished():
             for key, events in self._selector.select(self._patience()):
                 key.data(events)
@@ -283,6 +288,9 @@ class Service:
             self._answer(client, self._stats())
         elif op == "status":
             self._answer(client, self._status())
+        elif op == "prepare":
+            self.prepare(str(request.get("module")))
+            self._answer(client, {"ok": True})
         elif op == "stop":
             self._stopping = True
             self._answer(client, {"ok": True})
@@ -329,6 +337,28 @@ class Service:
             "requests": dict(self._counts),
             **status.of(self._scheduler),
         }
+
+    def prepare(self, record: str) -> None:
+        """Prepare the kernels of an application's record, as far as its files have changed."""
+        try:
+            known = runs.read(runs.record_path(self._cache.root, record))
+        except (OSError, ServiceError) as error:
+            log.info("%s", error)
+            return
+        files = [Path(one.file) for one in known.outdated(self._cache.tag)]
+        device = max((one.cc for one in known.used), default=0)
+        state = Preparation(self._submit_new, known.compiled, record, device=device)
+        state.begin([file for file in dict.fromkeys(files) if file.is_file()])
+        self._scheduler.dispatch()
+
+    def _submit_new(self, job: Job) -> None:
+        if self._stopping:
+            return
+        if (there := self._jobs.get(identity(job.request))) is None:
+            self._submit(job)
+            self._counts["prepared"] += job.request["op"] == "ahead"
+        elif job.done is not None:
+            there.waiting.append(Waiter(job.done))
 
     def _enqueue(
         self, client: _Client, op: str, request: dict[str, Any], since: float | None = None
@@ -400,6 +430,8 @@ class Service:
             del self._jobs[key]
         for waiter in job.waiting:
             waiter.reply(answer)
+        if job.done is not None:
+            job.done(answer)
         if job.then is not None and answer["ok"] and identity(job.then) not in self._jobs:
             # Less urgent than this has become, perhaps: no application has asked for it.
             self._submit(Job(job.then, [], max(job.priority, Priority.PREPARE)))

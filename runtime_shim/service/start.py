@@ -72,7 +72,13 @@ def _start_log(root: Path) -> None:
     log.setLevel(logging.INFO)
 
 
-def serve(socket_path: Path, cache_root: Path, engine: Callable[[], Engine], target: str) -> None:
+def serve(
+    socket_path: Path,
+    cache_root: Path,
+    engine: Callable[[], Engine],
+    target: str,
+    record: str | None = None,
+) -> None:
     """Serve translations for a target on ``socket_path`` until idle; returns at once where another
     service does."""
     os.umask(0o077)
@@ -98,7 +104,7 @@ def serve(socket_path: Path, cache_root: Path, engine: Callable[[], Engine], tar
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         log.info("serving %s, cache %s, tag %s", socket_path, cache.root, cache.tag)
-        service.run()
+        service.run(record)
         evict(cache.root, cache.cap)
         log.info("done")
     finally:
@@ -113,13 +119,14 @@ def main(args: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="sassxlate service", description=__doc__)
     parser.add_argument("--socket", type=Path)
     parser.add_argument("--cache", type=Path)
+    parser.add_argument("--prepare", metavar="RECORD", help="the key of an application's record")
     options = parser.parse_args(args)
     try:
         os.chdir("/")
         socket_path = options.socket or paths.socket_path()
         target = os.environ.get("SASSXLATE_TARGET") or RDNA3[0]
         engine = partial(default_engine, target_named(target))
-        serve(socket_path, options.cache or paths.cache_dir(), engine, target)
+        serve(socket_path, options.cache or paths.cache_dir(), engine, target, options.prepare)
     except (SassxlateError, OSError) as error:
         sys.stderr.write(f"sassxlate service: {error}\n")
         raise SystemExit(2) from None

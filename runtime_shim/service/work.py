@@ -25,6 +25,8 @@ from sassxlate.runtime_shim.ptx.assemble import Assembled
 from sassxlate.runtime_shim.ptx.errors import CUDA_ERRORS, PtxError
 from sassxlate.runtime_shim.ptx.source import choose_ptx
 from sassxlate.runtime_shim.service import just_in_time, manifest, prebuilt
+from sassxlate.runtime_shim.service.ahead import kernels_of
+from sassxlate.runtime_shim.service.early import library
 from sassxlate.runtime_shim.service.jobs import Answer, Request, kind_of
 from sassxlate.runtime_shim.service.request import path_of, text_of
 
@@ -171,6 +173,8 @@ class Work:
                 "compile": self.compile,
                 "stencils": self.stencils,
                 "ahead": self.ahead,
+                "images": self.images,
+                "part": self.part,
                 "assemble": self.assemble,
                 "link": self.link,
             }
@@ -192,6 +196,27 @@ class Work:
     def module(self, request: Request) -> Answer:
         """Write the manifest of the image in file ``image`` for capability ``cc``; its path."""
         image = just_in_time.file_of(path_of(_text(request, "image")))
+        return self._register(image, request)
+
+    def images(self, request: Request) -> Answer:
+        """The images that the program or library in file ``image`` registers: places and sizes."""
+        return {"ok": True, "images": library.images(path_of(_text(request, "image")))}
+
+    def part(self, request: Request) -> Answer:
+        """As :meth:`module` of the image at ``offset`` of a file; the names of its kernels, or of
+        those in a record of a run (without any, nothing is written)."""
+        path, key = path_of(_text(request, "image")), request.get("record")
+        names = None if key is None else library.recorded(self.cache, str(key))
+        image = library.part(path, int(request["offset"]), int(request["size"]))
+        capability = _number(request, "cc")
+        found = library.kernels(image, capability, self.engine.supported, names)
+        if not found:
+            return {"ok": True, "kernels": []}
+        answer = self._register(image, request)
+        listed = kernels_of(self.cache.read("module", f"{answer['key']}.txt") or b"")
+        return {**answer, "kernels": [n for n in listed if names is None or n in names]}
+
+    def _register(self, image: bytes, request: Request) -> Answer:
         capability = _number(request, "cc")
         asked = module_key(image, capability, str(request.get("jit") or ""))
         of = self._manifest(asked, image, capability, request)
@@ -308,7 +333,7 @@ class Work:
             return {"ok": True}
         answer = self._translated(stem) or self.translate(request)
         if not answer["ok"] or not request.get("compile"):
-            return answer
+            return {k: v for k, v in answer.items() if k != "log"}
         code = self.cache.read("kernel", f"{stem}.hsaco")
         return answer if code is None else self._compile(code, request)
 

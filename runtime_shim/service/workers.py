@@ -154,6 +154,9 @@ def fork_worker(work: Performs, close: Iterable[int]) -> Worker:
                 with contextlib.suppress(OSError):
                     os.close(descriptor)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.signal(
+                signal.SIGINT, signal.SIG_IGN
+            )  # of a terminal: this process's parent ends
             _serve(work, theirs)
             status = 0
         finally:

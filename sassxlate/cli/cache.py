@@ -1,20 +1,26 @@
-"""``sassxlate cache``: where the cache is, how much it holds, and emptying it."""
+"""``sassxlate cache``: where the cache is, how much it holds, emptying it, and moving it to another
+machine."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from sassxlate.runtime_shim import paths
-from sassxlate.runtime_shim.cache import store
+from sassxlate.cli.options import format_option, target_option
+from sassxlate.errors import ServiceError, UsageError, Where
+from sassxlate.output import print_json
+from sassxlate.runtime_shim import paths, trusted
+from sassxlate.runtime_shim.cache import runs, store, transfer
+from sassxlate.runtime_shim.cache.tag import cache_tag
 
 
 @click.group()
 def command() -> None:
-    """Show, measure or empty the cache of translations."""
+    """Show, measure, empty or move the cache of translations."""
 
 
 def _places() -> list[Path]:
@@ -41,6 +47,63 @@ def clean() -> None:
     """Delete every file of the cache; programs that run now translate again."""
     freed = sum(map(store.clean, _places()))
     click.echo(f"{freed} bytes freed")
+
+
+@command.command("runs")
+@format_option
+def runs_(output_format: str) -> None:
+    """List which kernels applications used: the latest first, each in a file for `warm
+    --kernels-of`."""
+    root = paths.cache_dir()
+    found: list[tuple[Path, runs.Record]] = []
+    for path in runs.listed(root):
+        with contextlib.suppress(OSError, ServiceError):
+            found.append((path, runs.read(path)))
+    if output_format == "json":
+        records = [
+            {"file": str(path), "application": list(r.application), "kernels": len(r.names())}
+            for path, r in found
+        ]
+        print_json({"runs": records})
+        return
+    for path, r in found:
+        click.echo(f"{len(r.names()):>5} kernels  {' '.join(r.application)}\n    {path}")
+
+
+@command.command("export")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@target_option
+def export_(file: Path, target: str) -> None:
+    """Write the cache's translations for the target to FILE, for `cache import` on another machine.
+
+    It takes them only with the same version of sassxlate and of LLVM and the same processor.
+    """
+    cache = _cache(target)
+    try:
+        moved = transfer.export(cache, target, file.absolute())
+    except OSError as error:
+        raise UsageError("SX0813", f"cannot write: {error.strerror}", Where(str(file))) from error
+    click.echo(f"{moved.files} files, {moved.bytes} bytes, tag {cache.tag}")
+
+
+@command.command("import")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@target_option
+def import_(file: Path, target: str) -> None:
+    """Put the translations in FILE, of `cache export`, into the cache.
+
+    The code in it will run as you: take archives only from where you would take programs.  FILE
+    must be yours (or root's) and closed to other writers.  Nothing is written if the archive is
+    damaged or of another kind.
+    """
+    moved = transfer.import_(_cache(target), file.absolute())
+    click.echo(f"{moved.files} new files, {moved.bytes} bytes")
+
+
+def _cache(target: str) -> store.Cache:
+    root = paths.cache_dir()
+    trusted.check_folder(root)
+    return store.Cache(root, cache_tag(target), store.size_cap())
 
 
 @command.command()

@@ -23,7 +23,7 @@ from sassxlate.files import replace_file
 from sassxlate.lowering.report.pages import begin
 from sassxlate.runtime_shim import application, paths, trusted
 from sassxlate.runtime_shim.application import RunReport
-from sassxlate.runtime_shim.cache import hybrid
+from sassxlate.runtime_shim.cache import hybrid, runs
 from sassxlate.runtime_shim.cache.store import AREAS, Cache, key_of, size_cap
 from sassxlate.runtime_shim.cache.tag import cache_tag
 from sassxlate.runtime_shim.service import client
@@ -201,11 +201,18 @@ def command(
         counts = tempfile.TemporaryDirectory(prefix="counts-", dir=paths.runtime_dir())
         settings["SASSXLATE_COUNTS"] = counts.name
 
+    called = runs.application(path, args)
+    record = runs.find(cache, called)
+    changed = None if record is None or not record.outdated(tag) else runs.key(called)
     mark = cache / "module" / tag / f"{_mark_of(path)}.ran"
-    if not mark.exists() and not client.listening(socket):
+    if client.listening(socket):
+        if changed is not None:
+            with suppress(SassxlateError):
+                client.call(socket, {"op": "prepare", "module": changed}, timeout=1.0)
+    elif changed is not None or not mark.exists():
         # Its start overlaps with the application's; a program that ran before needs no service.
         with suppress(SassxlateError):  # the libraries start it where this fails, and say why
-            client.spawn(socket, cache, target)
+            client.spawn(socket, cache, target, changed)
     env = application.environment(os.environ, libraries, settings, replaced)
     try:
         status = application.start_and_wait(path, [app, *args], env)
@@ -218,6 +225,7 @@ def command(
         with suppress(OSError):
             mark.parent.mkdir(parents=True, exist_ok=True)
             replace_file(mark, b"")
+    _record(used, Cache(cache, tag, size_cap()), called, tier != "baseline" and hip is None)
     if dump_dir is not None:
         _dump(used, cache, tag, dump_dir, target)
     _explain(status, path, env)
@@ -228,6 +236,17 @@ def command(
         if not keep_status:
             status = EXIT_REFUSED
     raise SystemExit(status)
+
+
+def _record(used: RunReport, cache: Cache, called: tuple[str, ...], compiled: bool) -> None:
+    """Keeps which kernels of which files were used, for the next start with other versions."""
+    names: dict[str, list[str]] = {}
+    for kernel in used.kernels:
+        names.setdefault(kernel.module_key, []).append(kernel.name)
+    files = [(m.file, m.cc, names.get(m.key, ())) for m in used.modules]
+    if files:
+        with suppress(OSError):
+            runs.keep(cache, called, compiled, files)
 
 
 def _written_before(path: Path, engines: Writer, capability: str) -> None:

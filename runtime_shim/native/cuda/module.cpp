@@ -126,6 +126,12 @@ Module::~Module() {
       hip().hipFree(storage_[i].memory);
 }
 
+void Module::report_place() {
+  Dl_info file = {};
+  if (place_reported_.exchange(true) || !dladdr(image_.data, &file) || !file.dli_fname || !*file.dli_fname) return;
+  report({"module", key_, std::to_string(capability_for(image_)), absolute_path(file.dli_fname)});
+}
+
 CUresult Module::ask_service(Manifest &manifest, std::string &directory) {
   std::string file = write_temporary("image", image_.data, image_.size);
   if (file.empty()) {
@@ -431,7 +437,10 @@ CUresult Kernel::load(Device &device, hipFunction_t &function) {
     if (!translated_) {
       translation_ = translate();
       translated_ = true;
-      if (translation_ == CUDA_SUCCESS) report({"kernel", owner->key(), info->key, info->name});
+      if (translation_ == CUDA_SUCCESS) {
+        owner->report_place();
+        report({"kernel", owner->key(), info->key, info->name});
+      }
     }
     loaded.result = translation_;
     if (loaded.result == CUDA_SUCCESS) {

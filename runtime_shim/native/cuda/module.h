@@ -85,6 +85,8 @@ class Module {
   const std::string &key() const { return key_; }
   // Where the image came from: a file and the image's address in it, or its size.
   const std::string &place() const { return place_; }
+  // Tells the run's report, once, which file the module is a part of and what device its code is for.
+  void report_place();
   int arch() const { return manifest_.arch; }
   // Bytes of the __constant__ variables, which all of its kernels see.
   uint64_t constants() const {
@@ -115,6 +117,7 @@ class Module {
 
   std::vector<uint8_t> copy_;
   std::string place_;
+  std::atomic<bool> place_reported_{false};
   ImageView image_;
   std::string jit_;
   std::string log_;

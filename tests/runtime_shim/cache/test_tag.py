@@ -45,9 +45,10 @@ print(json.dumps([f for f in files if f]))
 
 # Of the service, what carries requests and decides their order.
 CARRIERS = {
-    *(ROOT / "runtime_shim" / f"{name}.py" for name in ("paths", "trusted")),
+    *(ROOT / "runtime_shim" / f"{name}.py" for name in ("paths", "trusted", "cache/runs")),
     *(ROOT / "runtime_shim" / "service" / f"{name}.py" for name in (
-        "ahead", "jobs", "request", "scheduler", "server", "status", "wire", "workers",
+        "ahead", "early/__init__", "early/library", "early/preparation", "jobs", "request",
+        "scheduler", "server", "status", "wire", "workers",
     )),
 }  # fmt: skip
 

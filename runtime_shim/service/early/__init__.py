@@ -1,0 +1,1 @@
+"""Kernels that are prepared before they are needed."""

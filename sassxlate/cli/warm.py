@@ -1,0 +1,143 @@
+"""``sassxlate warm``: translate and compile kernels before a program runs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from sassxlate.cli.options import target_option
+from sassxlate.errors import UsageError
+
+if TYPE_CHECKING:
+    from sassxlate.runtime_shim.service.early.warm import Progress
+
+EXIT_REFUSED = 3
+EXIT_INTERRUPTED = 130
+_BAR = 30  # characters
+_TERMINAL_S, _LINES_S = 0.2, 10.0  # between two tellings
+
+
+@click.command()
+@click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--kernels-of",
+    "record",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="RUN.json",
+    help="Only the kernels in the record of a run (`sassxlate cache runs` names them); without "
+    "FILE, of the files that it names.",
+)
+@click.option("-j", "jobs", type=click.IntRange(1, 1024), help="At a time (default: all cores).")
+@click.option(
+    "--tier",
+    type=click.Choice(["auto", "baseline", "llvm"]),
+    default="auto",
+    show_default=True,
+    help="For runs with this tier: baseline only translates, the others compile, too.",
+)
+@target_option
+def command(
+    files: tuple[Path, ...], record: Path | None, jobs: int | None, tier: str, target: str
+) -> None:
+    """Translate and compile the kernels of FILES (programs, libraries, fat binaries, cubins).
+
+    The code is for the device that a program with these files would see, or for SASSXLATE_CC.
+    What is in the cache already costs little.  Ctrl-C keeps what is done.
+
+    The exit status is 0 if all kernels are in the cache, 3 if some are refused (a program that uses
+    them would end with 3, too) or something else went wrong, 130 if it was interrupted.
+    """
+    from sassxlate.lowering.target import target_named
+    from sassxlate.runtime_shim import paths, trusted
+    from sassxlate.runtime_shim.cache import runs
+    from sassxlate.runtime_shim.cache.store import Cache, key_of, size_cap
+    from sassxlate.runtime_shim.cache.tag import cache_tag
+    from sassxlate.runtime_shim.service.early.warm import warm
+    from sassxlate.runtime_shim.service.server import JOB_LIMIT_S
+    from sassxlate.runtime_shim.service.work import default_engine
+
+    root = paths.cache_dir()
+    trusted.check_folder(root)
+    cache = Cache(root, cache_tag(target), size_cap())
+    key, device = None, 0
+    if record is not None:
+        read = runs.read(record)
+        # Workers read it from the cache, where nothing changes it meanwhile.
+        key = key_of(record.read_bytes())
+        runs.copy(cache, record, key)
+        device = max((one.cc for one in read.used), default=0)
+        files = files or tuple(Path(one.file) for one in read.used if Path(one.file).is_file())
+    if not files:
+        raise UsageError("SX0848", "no file is named, and no record whose files are there")
+    shown = _Shown()
+    try:
+        result = warm(
+            [file.absolute() for file in files],
+            cache,
+            default_engine(target_named(target)),
+            compiles=tier != "baseline",
+            record=key,
+            device=device,
+            width=jobs,
+            job_limit_s=JOB_LIMIT_S,
+            told=shown.tell,
+        )
+    finally:
+        shown.clear()
+        if key is not None:
+            runs.record_path(root, key).unlink(missing_ok=True)
+    for line in dict.fromkeys(result.faults):
+        click.echo(f"sassxlate: {line}", err=True)
+    what = "interrupted" if result.interrupted else "done"
+    refused = f", {result.refused} of them refused" if result.refused else ""
+    click.echo(f"{what}: {result.done} of {result.kernels} kernels{refused}")
+    if result.interrupted:
+        raise SystemExit(EXIT_INTERRUPTED)
+    if result.refused or result.faults:
+        raise SystemExit(EXIT_REFUSED)
+
+
+class _Shown:
+    """The bar on a terminal; elsewhere a line from time to time."""
+
+    def __init__(self) -> None:
+        self._terminal = sys.stderr.isatty()
+        self._next = time.monotonic() + (0 if self._terminal else _LINES_S)
+        self._there = False
+
+    def tell(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + (_TERMINAL_S if self._terminal else _LINES_S)
+        text = line(progress)
+        if self._terminal:
+            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.flush()
+            self._there = True
+        else:
+            click.echo(text, err=True)
+
+    def clear(self) -> None:
+        if self._there:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def line(progress: Progress) -> str:
+    """One line: a bar, counts, the time and an estimate of the rest."""
+    share = progress.done / progress.kernels if progress.kernels else 0.0
+    bar = ("#" * round(_BAR * share)).ljust(_BAR, ".")
+    left = "" if progress.left_s is None else f", about {_time(progress.left_s)} left"
+    more = "+" if progress.images_done < progress.images or not progress.images else ""
+    count = f"{progress.done}/{progress.kernels}{more} kernels"
+    return f"[{bar}] {count}, {_time(progress.elapsed_s)}{left}"
+
+
+def _time(seconds: float) -> str:
+    whole = round(seconds)
+    return f"{whole // 60}:{whole % 60:02d}" if whole >= 60 else f"{whole} s"
