@@ -28,6 +28,7 @@ _KEPT = frozenset(
         "SASSXLATE_LIBLLVM",
         "SASSXLATE_PROGRAMS",
         "SASSXLATE_TIER",
+        "SASSXLATE_ROCM_FOLDER",
     }
 )
 
