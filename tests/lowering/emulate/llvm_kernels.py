@@ -478,7 +478,8 @@ class _Kernel:
             a, b = self.value("i32"), self.value("i32")
             r = self.emit("i32", f"call i32 @helper(i32 {a}, i32 {b})")
             self.lines.append(f"  store i32 {r}, ptr addrspace(1) %global, align 4")
-        features = rng.choice(("+wavefrontsize32,+cumode", "+wavefrontsize32"))
+        # As the tier asks LLVM; with real-true16, v_alignbyte_b32 would take a half (op_sel).
+        features = f"{rng.choice(('+cumode', '-cumode'))},+wavefrontsize32,-real-true16"
         return (
             f'target triple = "{TRIPLE}"\n'
             "@lds = internal addrspace(3) global [4096 x i8] poison, align 16\n"
