@@ -67,6 +67,8 @@ def compiled(text: str, target: Target) -> MachineCode:
     sections = {s.name: s for s in elf.sections}
     if any(s.type == SHT_RELA and s.name == ".rela.text" for s in elf.sections):
         raise refused(BACKEND, "the code has relocations")
+    if not {".rodata", ".note", ".text"} <= sections.keys():
+        raise refused(BACKEND, "it left the kernel out")  # with features that the target must have
     descriptor = unpack(bytes(sections[".rodata"].data[: kernel_descriptor.SIZE]), target)
     if descriptor.dynamic_stack:
         raise refused(BACKEND, "a stack whose size is not known")

@@ -11,7 +11,9 @@ from sassxlate.disasm.containers import load
 from sassxlate.lowering.pipeline import build_cfg, link
 from sassxlate.lowering.select.stages import Source
 from sassxlate.lowering.target import DEFAULT
-from sassxlate.lowering.tier.refusal import FLOW, TOGETHER, WAITING, Refused
+from sassxlate.lowering.tier import module
+from sassxlate.lowering.tier.backend import compiled
+from sassxlate.lowering.tier.refusal import BACKEND, FLOW, TOGETHER, WAITING, Refused
 from sassxlate.lowering.tier.tests_of_warp import replaced
 from sassxlate.lowering.tier.together import components, together
 from tests.lowering.emulated import load as fixture
@@ -70,3 +72,10 @@ def test_lanes_that_exchange_data_without_a_barrier_keep_the_order_of_shared_mem
     assert not together(cfg, analyse(cfg)).ordered_shared
     cfg = _graph("funnel_shifts")
     assert not together(cfg, analyse(cfg)).ordered_shared
+
+
+def test_a_module_whose_kernel_llvm_leaves_out() -> None:
+    """LLVM drops a function without features that its processor must have."""
+    with pytest.raises(Refused) as why:
+        compiled(f'target triple = "{module.TRIPLE}"\n', DEFAULT)
+    assert why.value.code == BACKEND
