@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import zstandard
 
@@ -203,11 +203,14 @@ def _files(file: IO[bytes], cache: Cache, path: Path) -> Iterator[tuple[str, str
 
 def _head(data: bytes) -> dict[str, Any] | None:
     try:
-        head: Any = json.loads(data)
+        made: object = json.loads(data)
     except (ValueError, RecursionError):
         return None
+    if not isinstance(made, dict):
+        return None
+    head = cast("dict[str, Any]", made)
     texts, numbers = ("tag", "version", "target", "host"), ("files", "bytes")
-    good = isinstance(head, dict) and all(isinstance(head.get(n), str) for n in texts)
+    good = all(isinstance(head.get(n), str) for n in texts)
     if not good or not all(type(head.get(n)) is int and head[n] >= 0 for n in numbers):
         return None
     return {n: head[n] if n in numbers else ascii(head[n])[1:-1][:64] for n in texts + numbers}

@@ -230,7 +230,13 @@ def test_records(tmp_path: Path) -> None:
         runs.keep(cache, (str(number),), True, [(str(file), 90, ["a"])])
     assert len(runs.listed(tmp_path)) == runs.MOST_RECORDS
     for number in range(40):  # whatever bytes the seal has
-        text = {"schema": 1, "application": [], "tag": str(number), "compiled": True, "used": []}
+        text: dict[str, object] = {
+            "schema": 1,
+            "application": [],
+            "tag": str(number),
+            "compiled": True,
+            "used": [],
+        }
         cache.write("host", "x", json.dumps(text).encode())
         copied = tmp_path / "copied"
         shutil.copy(cache.path("host", "x"), copied)
