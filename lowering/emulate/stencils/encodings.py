@@ -31,7 +31,7 @@ from sassxlate.disasm.rdna3.tables.operand_codes import (
 from sassxlate.lowering.emulate.image.abi import PRIVATE_APERTURE_HI, SHARED_APERTURE_HI
 from sassxlate.lowering.emulate.stencils import frame
 from sassxlate.lowering.emulate.stencils.stencil import immediates
-from sassxlate.lowering.emulate.wave.memory import has_alignment
+from sassxlate.lowering.emulate.wave.access.memory import has_alignment
 from sassxlate.lowering.emulate.wave.straight import NOTHING
 
 

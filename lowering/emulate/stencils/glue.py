@@ -15,7 +15,7 @@ from sassxlate.lowering.emulate.image.abi import (
 )
 from sassxlate.lowering.emulate.stencils import frame
 from sassxlate.lowering.emulate.stencils.stencil import NEXT, TAKEN, go, symbol
-from sassxlate.lowering.emulate.wave.memory_helpers import runtime_call
+from sassxlate.lowering.emulate.wave.access.memory_helpers import runtime_call
 
 if TYPE_CHECKING:
     from sassxlate.lowering.emulate.options import Isa

@@ -21,7 +21,7 @@ from sassxlate.domain.interface import is_zero
 from sassxlate.errors import EmulatorError
 from sassxlate.lowering.emulate.image.abi import WaveLayout, trap_fault
 from sassxlate.lowering.emulate.stencils import frame
-from sassxlate.lowering.emulate.wave import memory_helpers, vector_access
+from sassxlate.lowering.emulate.wave.access import memory_helpers, vector_access
 from sassxlate.lowering.emulate.wave.context import Context
 from sassxlate.lowering.emulate.wave.registers import V32, State
 from sassxlate.lowering.emulate.wave.straight import emit_straight

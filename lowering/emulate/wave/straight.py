@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from sassxlate.disasm.rdna3.instruction import Inst
-from sassxlate.lowering.emulate.wave import alu, cross_lane, memory
+from sassxlate.lowering.emulate.wave import alu, cross_lane
+from sassxlate.lowering.emulate.wave.access import memory
 from sassxlate.lowering.emulate.wave.context import Context
 
 # No effect: waits (loads are done at once), hints, and caches, which do not exist here.

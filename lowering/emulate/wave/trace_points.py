@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from sassxlate.lowering.emulate.image.abi import DeviceFault, WaveLayout
 from sassxlate.lowering.emulate.options import Place, TracePoint
-from sassxlate.lowering.emulate.wave import memory_helpers
+from sassxlate.lowering.emulate.wave.access import memory_helpers
 from sassxlate.lowering.emulate.wave.context import Context
 from sassxlate.lowering.llvm.ir_text import Module, const, vec_type
 from sassxlate.lowering.target import LANES

@@ -21,7 +21,8 @@ from sassxlate.disasm.rdna3.semantics import Semantics
 from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_HI, EXEC_LO, NULL, SGPRS, VCC_LO
 from sassxlate.lowering.emulate.image.abi import DeviceFault
 from sassxlate.lowering.emulate.strict_hazards import Check, Finding
-from sassxlate.lowering.emulate.wave import alu, indexed, memory_helpers
+from sassxlate.lowering.emulate.wave import alu, indexed
+from sassxlate.lowering.emulate.wave.access import memory_helpers
 from sassxlate.lowering.emulate.wave.context import Context
 from sassxlate.lowering.emulate.wave.undefined_pairs import Pair, PairDomain
 from sassxlate.lowering.llvm.ir_text import Val, const

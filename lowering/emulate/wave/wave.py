@@ -27,7 +27,8 @@ from sassxlate.lowering.emulate.image.abi import (
     WaveLayout,
     trap_fault,
 )
-from sassxlate.lowering.emulate.wave import alu, indexed, memory_helpers, trace_points, turns
+from sassxlate.lowering.emulate.wave import alu, indexed, trace_points, turns
+from sassxlate.lowering.emulate.wave.access import memory_helpers
 from sassxlate.lowering.emulate.wave.context import Context, Isa
 from sassxlate.lowering.emulate.wave.registers import State
 from sassxlate.lowering.emulate.wave.straight import emit_straight

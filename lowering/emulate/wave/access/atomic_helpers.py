@@ -5,7 +5,7 @@ from __future__ import annotations
 from sassxlate.lowering.emulate.image.abi import (
     Access,
 )
-from sassxlate.lowering.emulate.wave.memory_helpers import lane_loop, located
+from sassxlate.lowering.emulate.wave.access.memory_helpers import lane_loop, located
 from sassxlate.lowering.llvm.ir_text import Module
 
 # Operations of atomicrmw; the others are compare-and-swap loops.

@@ -16,7 +16,7 @@ from sassxlate.lowering.emulate.image.abi import (
     Rt,
     WaveLayout,
 )
-from sassxlate.lowering.emulate.wave import access64, unaligned
+from sassxlate.lowering.emulate.wave.access import access64, unaligned
 from sassxlate.lowering.llvm.ir_text import Module
 
 ATTRIBUTES = "nounwind"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst
-from sassxlate.lowering.emulate.wave import atomic_helpers, vector_access
+from sassxlate.lowering.emulate.wave.access import atomic_helpers, vector_access
+from sassxlate.lowering.emulate.wave.access.vector_access import Address, Alignment, VectorAccess
 from sassxlate.lowering.emulate.wave.context import Context, is_off
-from sassxlate.lowering.emulate.wave.vector_access import Address, Alignment, VectorAccess
 from sassxlate.lowering.llvm.ir_text import Val, const
 
 _SPACE = {"global": "g", "flat": "f", "scratch": "s", "ds": "l"}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sassxlate.lowering.emulate.image.abi import WaveLayout
-from sassxlate.lowering.emulate.wave import access64, memory_helpers
+from sassxlate.lowering.emulate.wave.access import access64, memory_helpers
 from sassxlate.lowering.emulate.wave.context import Context
 from sassxlate.lowering.llvm.ir_text import Val, const, vec_type
 from sassxlate.lowering.target import LANES
