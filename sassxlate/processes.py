@@ -154,10 +154,15 @@ class WorkerPool(Generic[Job, Done]):
 _PR_SET_PDEATHSIG = 1
 
 
-def die_with_parent() -> None:
-    """Call in a forked child: the kernel kills it when its parent dies (Linux only)."""
+def die_with_parent(parent: int | None = None) -> None:
+    """Call in a forked child: the kernel kills it when its parent dies (Linux only).
+
+    ``parent`` is the parent's process number: if it died before this call, the child ends here.
+    """
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if parent is not None and os.getppid() != parent:
+        os._exit(1)
 
 
 def cores() -> int:

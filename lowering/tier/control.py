@@ -12,6 +12,7 @@ from sassxlate.cfg.build import conditions, is_state_test
 from sassxlate.cfg.graph import SIZE, Block
 from sassxlate.disasm.sass.instruction import Const, Imm, Instruction, Label, RegRef
 from sassxlate.disasm.sass.semantics import evaluate, semantics_table
+from sassxlate.disasm.sass.semantics.memory.atomic import SPACES as ATOMIC_SPACES
 from sassxlate.disasm.sass.semantics.memory.memory import SPACES
 from sassxlate.disasm.sass.semantics.rows import NoSemantics
 from sassxlate.disasm.sass.traits import traits
@@ -23,11 +24,9 @@ from sassxlate.lowering.tier.refusal import FLOW, FORM, refused
 from sassxlate.lowering.tier.together import Together
 
 _DEPTH, _BLOCKS = 8, 4000  # most nested calls, and blocks with copies
-_ATOMICS = ("ATOM", "ATOMG", "ATOMS", "RED", "REDG")
 # They flush in every mode, or read bits, or make binary32 of integers or halves.
 _FLUSHING = ("MUFU", "FCHK", "FSEL", "I2F", "I2FP", "F2FP", "HADD2")
 _PRODUCTS = ("FMUL", "FFMA", "FMUL2", "FFMA2")
-_LDC = ("LDC", "ULDC", "LDCU")
 
 
 @dataclass(slots=True)
@@ -172,9 +171,11 @@ class Blocks:
             memory.access(lane, ins, guard, volatile=self.facts.ordered_shared)
         elif name == "LDGSTS":
             memory.copy(lane, ins, guard, volatile=self.facts.ordered_shared)
-        elif name in _LDC and getattr(ins.get("src"), "index", None) is not None:
+        elif (
+            t.reaches(("load",), "constant") and getattr(ins.get("src"), "index", None) is not None
+        ):
             self._constant(ins, guard)
-        elif name in _ATOMICS:
+        elif name in ATOMIC_SPACES:
             atomics.atomic(lane, ins, guard)
         elif t.lanes:
             others.step(lane, ins, guard)

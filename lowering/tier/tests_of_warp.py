@@ -27,11 +27,10 @@ _TRUE = Pred("P", 7)
 
 def _moved(ins: Instruction) -> int | None:
     """The constant that an instruction moves to its register."""
-    if not ins.guard.is_true or ins.mnemonic not in ("MOV", "UMOV", "IMAD"):
+    product = ins.mnemonic == "IMAD" and ins.has("MOV")
+    if not ins.guard.is_true or not (product or ins.mnemonic in ("MOV", "UMOV")):
         return None
-    if ins.mnemonic == "IMAD" and not ins.has("MOV"):
-        return None
-    source = ins.get("Rc" if ins.mnemonic == "IMAD" else "Rb")
+    source = ins.get("Rc" if product else "Rb")
     return source.value & _ALL if isinstance(source, Imm) else None
 
 

@@ -254,7 +254,9 @@ def _brought(
 ) -> dict[int, set[RegRef]]:
     """For each block of a loop, the registers at its end that come from memory read in the loop."""
     called = _called(cfg, part)
-    from_calls = {w for i in called for w in i.writes} if any(map(_brings, called)) else set()
+    from_calls: set[RegRef] = set()
+    if any(map(_brings, called)):
+        from_calls.update(w for i in called for w in i.writes)
     into: dict[int, set[RegRef]] = {b: set() for b in part}
     out: dict[int, set[RegRef]] = {b: set() for b in part}
     work = sorted(part)

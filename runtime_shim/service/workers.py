@@ -144,11 +144,12 @@ class Worker:
 def fork_worker(work: Performs, close: Iterable[int]) -> Worker:
     """Start a worker; ``close`` are the service's descriptors that it must not hold open."""
     ours, theirs = socket.socketpair()
+    service = os.getpid()
     pid = os.fork()
     if pid == 0:
         status = 1
         try:
-            die_with_parent()  # one that is stopped would stay for ever
+            die_with_parent(service)  # one that is stopped would stay for ever
             ours.close()
             for descriptor in close:
                 with contextlib.suppress(OSError):

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -55,7 +55,7 @@ def handle_alarms() -> None:
 
 
 @contextmanager
-def limited() -> Iterator[None]:
+def limited() -> Generator[None]:
     """Raises TooLongError in a block that takes more than the limits."""
     signal.setitimer(signal.ITIMER_PROF, TIME_LIMIT_S)
     signal.setitimer(signal.ITIMER_REAL, PATIENCE_S)

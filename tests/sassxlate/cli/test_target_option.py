@@ -30,7 +30,8 @@ OTHER = GFX1102.name
 BUFFERS = 3 * ("--arg", "buf:4k")
 COMMANDS = {
     "translate", "run", "verify", "trace", "diff", "selftest", "doctor", "bench translate",
-    "bench codegen", "bench cold", "bench programs", "bench hybrid",
+    "bench codegen", "bench cold", "bench peers", "bench programs", "bench hybrid", "warm",
+    "cache export", "cache import",
 }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from ctypes import byref, c_int, c_void_p
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,6 +32,7 @@ from .cublas_api import (
 )
 
 SIZE = 6
+ROOT = Path(__file__).resolve().parents[4]
 
 
 def triangle(a: Array, fill: int) -> Array:
@@ -272,6 +274,8 @@ def test_many_small_operations(blas: Blas, letter: str) -> None:
 def test_a_pointer_in_an_array_that_is_none(blas: Blas) -> None:
     """Tried in another process, because the device stays faulted."""
     text = f"""
+import sys
+sys.path.append({str(ROOT)!r})  # last: sassxlate is the installed one
 import numpy as np, ctypes
 from tests.runtime_shim.native.cublas.cublas_api import Blas, one
 b = Blas({blas.major})

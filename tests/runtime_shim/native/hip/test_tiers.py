@@ -289,7 +289,7 @@ def test_strict_code_without_optimisation(
     assert "SX0664: kernel wild_lds" in quick.stderr
     stopping.requests.clear()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(StoppingService, "_answer", TieredService._answer)
+        patch.delattr(StoppingService, "_answer")
         full = script(body, SASSXLATE_STRICT="1")
     assert not [r for r in stopping.asked("compile") if r.get("quick")]
     assert quick.stdout == full.stdout

@@ -110,7 +110,11 @@ def test_amds_library_has_every_name() -> None:
 
 def test_nothing_else_is_asked_of_hip() -> None:
     """All calls go through the one table; the emulated device's own entry is only looked for."""
-    extensions = ("sassxlate_emulated_device", "sassxlate_emulated_busy")
+    extensions = (
+        "sassxlate_emulated_device",
+        "sassxlate_emulated_busy",
+        "sassxlate_waiting_state",
+    )
     for file in sorted([*NATIVE.glob("cuda/*.*"), *NATIVE.glob("cudart/*.*")]):
         text = file.read_text()
         if file.name not in ("hip_api.cpp", "hip_api.h"):
@@ -120,7 +124,7 @@ def test_nothing_else_is_asked_of_hip() -> None:
         called |= set(re.findall(r"SX_HIP\((hip\w+)", text))
         assert called <= called_names(), file
     table = (NATIVE / "cuda/hip_api.cpp").read_text()
-    assert table.count("dlsym(") == 4
+    assert table.count("dlsym(") == 5
     assert all(f'dlsym(handle, "{name}")' in table for name in extensions)
 
 
