@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import networkx as nx
+
 from sassxlate.cfg import Cfg, Uniformity
 from sassxlate.cfg.build import conditions, is_conditional
 from sassxlate.cfg.graph import Block
@@ -40,42 +42,14 @@ class Together:
 
 
 def components(nodes: Iterable[int], after: Sequence[Sequence[int]]) -> list[frozenset[int]]:
-    """The strongly connected components with a cycle (Tarjan, without recursion)."""
+    """The strongly connected components with a cycle."""
     inside = set(nodes)
-    index: dict[int, int] = {}
-    low: dict[int, int] = {}
-    stack: list[int] = []
-    on: set[int] = set()
-    out: list[frozenset[int]] = []
-    for root in sorted(inside):
-        if root in index:
-            continue
-        work = [(root, iter(after[root]))]
-        index[root] = low[root] = len(index)
-        stack.append(root)
-        on.add(root)
-        while work:
-            node, more = work[-1]
-            step = next((n for n in more if n in inside and (n not in index or n in on)), None)
-            if step is None:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == index[node]:
-                    part: set[int] = set()
-                    while node not in part:
-                        part.add(stack.pop())
-                    on -= part
-                    if len(part) > 1 or node in after[node]:
-                        out.append(frozenset(part))
-            elif step in index:
-                low[node] = min(low[node], index[step])
-            else:
-                index[step] = low[step] = len(index)
-                stack.append(step)
-                on.add(step)
-                work.append((step, iter(after[step])))
-    return out
+    graph: nx.DiGraph[int] = nx.DiGraph()
+    for n in sorted(inside):
+        for to in inside.intersection(after[n]):
+            graph.add_edge(n, to)
+    found = map(frozenset[int], nx.strongly_connected_components(graph))
+    return [part for part in found if len(part) > 1 or any(n in after[n] for n in part)]
 
 
 def _edges(cfg: Cfg) -> list[list[int]]:

@@ -15,6 +15,7 @@ from sassxlate.disasm.containers import host
 from sassxlate.disasm.containers.elf import Elf
 from sassxlate.disasm.containers.fatbin import MAGIC_BYTES, container_size, parse_fatbin
 from sassxlate.disasm.containers.values import FatbinEntry
+from sassxlate.runtime_shim.cache import runs
 from sassxlate.runtime_shim.cache.store import Cache
 from sassxlate.runtime_shim.service import manifest
 
@@ -106,14 +107,12 @@ def kernels(
 
 def recorded(cache: Cache, key: str) -> frozenset[str]:
     """The kernels' names in a record of a run; see :mod:`sassxlate.runtime_shim.cache.runs`."""
-    data = cache.root / "run" / "records" / f"{key}.json"
-    return _recorded(data, data.stat().st_mtime_ns)
+    path = runs.record_path(cache.root, key)
+    return _recorded(path, path.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=8)
 def _recorded(path: Path, _time: int) -> frozenset[str]:
-    from sassxlate.runtime_shim.cache import runs
-
     return runs.read(path).names()
 
 

@@ -117,7 +117,7 @@ def _program(space: str, cases: Sequence[_Case]) -> bytes:
 def _run(
     code: bytes, options: CompileOptions, *, stencils: bool = False, cases: int = 1
 ) -> tuple[bytes, bytes]:
-    """(the memory, 16 bytes a lane of each case's registers)"""
+    """(the memory, 16 bytes per lane of each case's registers)"""
     rng = random.Random(1)
     device = EmulatedDevice(1 << 17)
     memory, registers = device.alloc(_SIZE), device.alloc(512 * cases)

@@ -43,12 +43,12 @@ def test_a_wrong_result_is_seen(kernel: PeerKernel) -> None:
 
 def test_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the library: one line with the reason, and status 0."""
-    monkeypatch.setattr(peers, "_LIBRARY", "libOpenCL-of-nobody.so.1")
+    monkeypatch.setattr(peers, "_LIBRARY", "libOpenCL-missing.so.1")
     done = CliRunner().invoke(cli, ["bench", "peers"])
     assert done.exit_code == 0, done.output
-    assert re.fullmatch(r"skipped: no PoCL: libOpenCL-of-nobody.so.1 cannot be .*\n", done.output)
+    assert re.fullmatch(r"skipped: no PoCL: libOpenCL-missing.so.1 cannot be .*\n", done.output)
     done = CliRunner().invoke(cli, ["bench", "peers", "--json"])
-    assert json.loads(done.output)["skipped"].startswith("libOpenCL-of-nobody")
+    assert json.loads(done.output)["skipped"].startswith("libOpenCL-missing")
 
 
 def test_two_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
