@@ -194,17 +194,25 @@ def _serve(
 def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
     """Starts services; they end with the test."""
     started: list[BaseProcess] = []
-    context = multiprocessing.get_context("fork")
+    forked = multiprocessing.get_context("fork")
+    fresh = multiprocessing.get_context("spawn")
 
     def go(
-        engine: Callable[[], Engine] = stand_in, limit: float = 20.0, workers: int | None = None
+        engine: Callable[[], Engine] = stand_in,
+        limit: float = 20.0,
+        workers: int | None = None,
+        *,
+        own_memory: bool = False,
     ) -> Running:
+        """``own_memory``: a process that has imported the service alone, not a copy of this one,
+        which has megabytes that are free."""
         socket = tmp_path / f"s{len(started)}.sock"
         args = (socket, tmp_path / "cache", engine, limit, workers)
+        context = fresh if own_memory else forked
         process = context.Process(target=_serve, args=args)
         process.start()
         started.append(process)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not client.listening(socket) and time.monotonic() < deadline:
             time.sleep(0.01)
         return Running(socket, tmp_path / "cache", process)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import socket
@@ -286,47 +285,3 @@ def test_program_refuses_a_long_socket_path() -> None:
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "SX0901" in done.stderr
-
-
-def _resident(pid: int) -> dict[int, int]:
-    """Bytes of a process and of its children, by process."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    found = {pid: pages * os.sysconf("SC_PAGESIZE")}
-    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-        with contextlib.suppress(FileNotFoundError):  # it has just ended
-            found |= _resident(int(child))
-    return found
-
-
-def _requests(service: Running, image: Path, count: int) -> int:
-    """The growth of the service and its workers over the last nine tenths, in bytes: each
-    process that was there at both ends, for a new one shares most of what it has with the service,
-    and how many there may be is bounded."""
-    before: dict[int, int] = {}
-    pid = int(str(service.process.pid))
-    for number in range(count):
-        if number == count // 10:
-            before = _resident(pid)
-        image.write_bytes(b"\x7fELF" + number.to_bytes(4, "little"))
-        made = service.call(op="module", image=str(image), cc=90)
-        assert made["ok"], made
-        for kernel in ("_Z5saxpyifPKfPf", "refused"):
-            service.call(op="translate", module=made["key"], kernel=kernel)
-    after = _resident(pid)
-    most = max(1, min(8, len(os.sched_getaffinity(0))))  # as the service has it
-    assert sum(size > 0 for size in after.values()) <= 1 + most, after
-    return sum(size - before[process] for process, size in after.items() if process in before)
-
-
-def test_service_does_not_grow(start: Callable[..., Running], image: Path) -> None:
-    """Modules, translations and refusals that are all new."""
-    assert _requests(start(), image, 300) < 2 << 20
-
-
-@pytest.mark.sweep
-def test_service_does_not_grow_in_long(start: Callable[..., Running], image: Path) -> None:
-    """The same with thirty thousand modules; the state for work ahead has its bound in
-    the first tenth."""
-    grown = _requests(start(), image, 30_000)
-    print(f"grown {grown >> 10} KiB")
-    assert grown < 4 << 20
