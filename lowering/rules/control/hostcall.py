@@ -32,10 +32,25 @@ HEADER, FREE_AT = 16, 32
 NEXT, END, CHARGED, LIMIT = 8, 16, 24, 40  # offsets in the heap
 CHARGE = 8  # offset in a block
 # The least that a block of this many bytes or more takes of the limit, as measured on an H200: the
-# distance of small blocks, and for 64 KiB and 1e6 bytes the numbers of blocks that fit into heaps
-# of 4 MiB to 64 MiB (78 and 6 into 8 MiB).  Between them a block costs no less than a smaller one,
-# and never less than its own bytes, so the sum of the live blocks stays within the limit.
-CHARGES = ((0, 160), (65536, 106_600), (1_000_000, 1_250_000))
+# distance of small blocks, and the numbers of blocks of 75 sizes that fit into heaps of 4 MiB to
+# 256 MiB (fixtures/silicon/sm_90/driver/heap.txt; each number is the least that allows them all).
+# Between two sizes a block costs no less than a smaller one, and never less than its own bytes, so
+# the sum of the live blocks stays within the limit.
+CHARGES = (
+    *((0, 160), (1000, 2_220), (2500, 4_441), (5000, 6_662), (7000, 8_882), (10_000, 13_315)),
+    *((12_000, 13_323), (14_000, 17_767), (20_000, 26_651), (28_000, 53_092), (40_000, 53_261)),
+    *(
+        (50_000, 53_292),
+        (60_000, 106_606),
+        (110_000, 159_878),
+        (175_000, 213_213),
+        (240_000, 313_344),
+    ),
+    *((300_000, 319_946), (350_000, 426_088), (400_000, 426_765), (450_000, 626_688)),
+    *((600_000, 640_657), (700_000, 1_253_376), (1_200_000, 1_284_380), (1_500_000, 2_581_110)),
+    *((3_000_000, 3_890_368), (4_000_000, 5_162_220), (6_000_000, 7_669_584)),
+    *((7_000_000, 7_895_160), (8_000_000, 10_027_008)),
+)
 
 
 def lepc(c: RuleEmitter) -> None:
@@ -145,14 +160,15 @@ def _charge(c: RuleEmitter, size: V) -> V:
     c.emit("v_add_nc_u32", V(charge.index), I(15), size)
     c.emit("v_and_b32", V(charge.index), I(0xFFFFFFF0), V(charge.index))
     c.emit("v_mov_b32", V(charge.index + 1), ZERO)
-    for start, bytes_ in CHARGES:
-        with c.scope():
-            least, mask = c.vtemp(), c.stemp()
-            c.emit("v_mov_b32", least, I(bytes_))
+    with c.scope():
+        least, mask = c.vtemp(), c.stemp()
+        for start, bytes_ in CHARGES:
             if start:
                 c.emit("v_cmp_le_u32", mask, I(start), size)
-                c.emit("v_cndmask_b32", least, ZERO, least, mask)
-            c.emit("v_max_u32", V(charge.index), least, V(charge.index))
+                c.emit("v_cndmask_b32", least, least, I(bytes_), mask)
+            else:
+                c.emit("v_mov_b32", least, I(bytes_))
+        c.emit("v_max_u32", V(charge.index), least, V(charge.index))
     return charge
 
 

@@ -39,7 +39,7 @@ void copy_box(const Box &b) {
 }
 
 bool on_device(Place place) {
-  return place == Place::Arena || place == Place::Registered || place == Place::ReadOnly;
+  return place != Place::Pageable && place != Place::Invalid;
 }
 
 // Memory of the device, or managed; not the host's own, which the processor copies.
@@ -69,6 +69,7 @@ int copy(const Box &box, int kind, hipStream_t handle, bool async) {
   Place dst = memory_place(box.dst, dst_size), src = memory_place(box.src, src_size);
   if (dst == Place::Invalid || src == Place::Invalid || !kind_fits(kind, dst, src)) return hipErrorInvalidValue;
   // Measured on an H200: the device copies nothing into what it was given to read.
+  if (dst == Place::Guarded) return hipErrorInvalidValue;
   if (dst == Place::ReadOnly && of_device(box.src)) return hipErrorInvalidValue;
 
   if (async && on_device(dst) && on_device(src)) {
@@ -137,7 +138,7 @@ int fill(const Fill &f, hipStream_t handle, bool async) {
       !extent(f.pitch, bytes, f.height, size) || reinterpret_cast<uintptr_t>(f.dst) % f.element)
     return hipErrorInvalidValue;
   Place place = memory_place(f.dst, size);
-  if (!on_device(place) || place == Place::ReadOnly) return hipErrorInvalidValue;
+  if (!on_device(place) || place == Place::ReadOnly || place == Place::Guarded) return hipErrorInvalidValue;
   auto run = [f] {
     if (!sticky_error()) fill_rows(f);
   };

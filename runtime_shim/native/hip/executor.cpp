@@ -49,9 +49,8 @@ struct alignas(64) Wave {
   uint32_t index;
   uint64_t turns;  // times that it received fuel
   // The range that the slow path found last, valid while the generation stays.
-  uint64_t range_generation, range_begin, range_end;
-  bool range_internal;
-  std::shared_ptr<Probes> range_probes;
+  uint64_t range_generation;
+  Range range;
 };
 
 struct Group {
@@ -139,23 +138,25 @@ void runtime_fault(SxWave *w, uint32_t kind, uint32_t pc, uint32_t lane, uint64_
 // Of registered memory, which the application may have unmapped or protected since.
 bool allowed(const Wave &wave, uint64_t address, uint32_t size, uint32_t access) {
   uint32_t launch = wave.group->launch->number;
-  return (!(access & (SX_READ | SX_ATOMIC)) || wave.range_probes->allow(address, size, false, launch)) &&
-         (!(access & (SX_WRITE | SX_ATOMIC)) || wave.range_probes->allow(address, size, true, launch));
+  return (!(access & (SX_READ | SX_ATOMIC)) || wave.range.probes->allow(address, size, false, launch)) &&
+         (!(access & (SX_WRITE | SX_ATOMIC)) || wave.range.probes->allow(address, size, true, launch));
 }
 
 void *runtime_resolve(SxWave *w, uint64_t address, uint32_t size, uint32_t access, uint32_t pc, uint32_t lane) {
   Wave *wave = wave_of(w);
   uint64_t generation = memory_generation();
-  if (wave->range_generation != generation || address - wave->range_begin >= wave->range_end - wave->range_begin) {
+  Range &range = wave->range;
+  if (wave->range_generation != generation || address - range.begin >= range.end - range.begin) {
     wave->range_generation = generation;
-    if (!memory_range(address, wave->range_begin, wave->range_end, wave->range_internal, wave->range_probes)) {
-      wave->range_begin = wave->range_end = 0;
+    if (!memory_range(address, range)) {
+      range = {};
       runtime_fault(w, SX_FAULT_ADDRESS, pc, lane, address);
     }
   }
-  if (size > wave->range_end - address) runtime_fault(w, SX_FAULT_ADDRESS, pc, lane, address);
-  if (wave->range_probes && !allowed(*wave, address, size, access)) runtime_fault(w, SX_FAULT_ADDRESS, pc, lane, address);
-  if (wave->range_internal && config().strict) {
+  if (size > range.end - address || (range.guarded && access & (SX_WRITE | SX_ATOMIC)))
+    runtime_fault(w, SX_FAULT_ADDRESS, pc, lane, address);
+  if (range.probes && !allowed(*wave, address, size, access)) runtime_fault(w, SX_FAULT_ADDRESS, pc, lane, address);
+  if (range.internal && config().strict) {
     // Of the arguments a kernel may only read its own.
     const Launch &launch = *wave->group->launch;
     if (access != SX_READ || address < launch.kernarg || address + size > launch.kernarg + launch.kernarg_slot)

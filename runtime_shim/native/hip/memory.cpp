@@ -43,6 +43,7 @@ struct Arena {
   std::map<uint64_t, uint64_t> free_at;                  // base -> size
   std::set<std::pair<uint64_t, uint64_t>> free_by_size;  // (size, base)
   std::map<uint64_t, Allocation> registered;
+  std::map<uint64_t, uint64_t> guarded;  // base -> end
   std::deque<Allocation> freed;  // strict mode: not used again soon, so that late accesses are found
   uint64_t freed_span = 0, freed_small = 0;
   std::atomic<uint64_t> generation{1};
@@ -289,8 +290,9 @@ Place memory_place(const void *pointer, uint64_t size) {
   std::shared_lock<std::shared_mutex> guard(a.mutex);
   if (address - a.base < a.size) {
     const Allocation *found = find_in(a.live, address);
-    return found && found->kind != MemoryKind::Internal && found->holds(address, size) ? Place::Arena
-                                                                                         : Place::Invalid;
+    if (!found || found->kind == MemoryKind::Internal || !found->holds(address, size)) return Place::Invalid;
+    auto next = a.guarded.lower_bound(address + size);
+    return next != a.guarded.begin() && std::prev(next)->second > address ? Place::Guarded : Place::Arena;
   }
   const Allocation *found = find_in(a.registered, address);
   if (!found || !found->holds(address, size)) return Place::Pageable;
@@ -377,6 +379,14 @@ void memory_hide_virtual(uint64_t base, uint64_t size) {
   std::unique_lock<std::shared_mutex> guard(a.mutex);
   for (auto it = a.live.lower_bound(base); it != a.live.end() && it->first < base + size;)
     it = it->second.kind == MemoryKind::Virtual ? a.live.erase(it) : std::next(it);
+  a.guarded.erase(a.guarded.lower_bound(base), a.guarded.lower_bound(base + size));
+  a.generation.fetch_add(1);
+}
+
+void memory_guard_virtual(uint64_t base, uint64_t size) {
+  Arena &a = arena();
+  std::unique_lock<std::shared_mutex> guard(a.mutex);
+  a.guarded[base] = base + size;
   a.generation.fetch_add(1);
 }
 
@@ -397,21 +407,35 @@ Window memory_window() {
   if (a.live.empty()) return {a.base, 0};
   // To the end of the page, as on an NVIDIA GPU, which maps whole pages: measured on an H200.
   const Allocation &last = a.live.rbegin()->second;
-  return {a.base, std::min(round_up(last.base + last.size, kLarge) - a.base, a.size)};
+  uint64_t size = std::min(round_up(last.base + last.size, kLarge) - a.base, a.size);
+  if (!a.guarded.empty()) size = std::min(size, a.guarded.begin()->first - a.base);
+  return {a.base, size};
 }
 
 uint64_t memory_generation() { return arena().generation.load(std::memory_order_acquire); }
 
-bool memory_range(uint64_t address, uint64_t &begin, uint64_t &end, bool &internal, std::shared_ptr<Probes> &probes) {
+bool memory_range(uint64_t address, Range &out) {
   Arena &a = arena();
   std::shared_lock<std::shared_mutex> guard(a.mutex);
   const Allocation *found = find_in(a.live, address);
   if (!found) found = find_in(a.registered, address);
   if (!found) return false;
-  begin = found->base;
-  end = found->base + found->size;
-  internal = found->kind == MemoryKind::Internal;
-  probes = found->probes;
+  out.begin = found->base;
+  out.end = found->base + found->size;
+  out.internal = found->kind == MemoryKind::Internal;
+  out.guarded = false;
+  out.probes = found->probes;
+  auto next = a.guarded.upper_bound(address);
+  if (next != a.guarded.end()) out.end = std::min(out.end, next->first);
+  if (next == a.guarded.begin()) return true;
+  auto before = std::prev(next);
+  out.guarded = address < before->second;
+  if (out.guarded) {
+    out.begin = before->first;
+    out.end = std::min(out.end, before->second);
+  } else {
+    out.begin = std::max(out.begin, before->second);
+  }
   return true;
 }
 

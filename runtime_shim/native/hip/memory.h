@@ -55,6 +55,7 @@ enum class Place {
   Pageable,    // host memory that the device does not know
   Registered,  // inside one registered host range
   ReadOnly,    // as Registered, for the device to read
+  Guarded,     // as Arena, but a part of it is mapped for the device to read only
   Arena,       // inside one live allocation
   Invalid,     // in the arena, but not inside one live allocation
 };
@@ -95,9 +96,12 @@ void memory_uncount(uint64_t size);
 // Allocations of the kind Virtual: removes those within a range; adds one.
 void memory_hide_virtual(uint64_t base, uint64_t size);
 void memory_show_virtual(uint64_t base, uint64_t size);
+// A part of the arena that kernels may only read, within an allocation, or may not access at all; forgotten by
+// `memory_hide_virtual`.
+void memory_guard_virtual(uint64_t base, uint64_t size);
 
-// The window that compiled code may access without a check: the arena up to its last live allocation's page of 2 MiB.
-// Empty in strict mode, where every access is checked.
+// The window that compiled code may access without a check: the arena up to its last live allocation's page of 2 MiB,
+// or up to its first guarded part.  Empty in strict mode, where every access is checked.
 struct Window {
   uint64_t base, size;
 };
@@ -108,8 +112,14 @@ std::string memory_describe(uint64_t address);
 
 // Changes whenever a range comes or goes.
 uint64_t memory_generation();
-// The mapped range (allocation or registered memory) around `address`, for the slow path of kernels;
-// `internal`: it holds the arguments of launches.
-bool memory_range(uint64_t address, uint64_t &begin, uint64_t &end, bool &internal, std::shared_ptr<Probes> &probes);
+// A mapped range (allocation or registered memory), for the slow path of kernels.
+struct Range {
+  uint64_t begin = 0, end = 0;
+  bool internal = false;           // it holds the arguments of launches
+  bool guarded = false;            // mapped to be read only
+  std::shared_ptr<Probes> probes;  // of registered memory
+};
+// The one around `address`; false if there is none.
+bool memory_range(uint64_t address, Range &out);
 
 }  // namespace sx

@@ -24,7 +24,8 @@ bool reached(T value, T wanted, unsigned mode) {
 template <class T>
 bool usable(void *pointer, bool write) {
   Place place = memory_place(pointer, sizeof(T));
-  bool known = place == Place::Arena || place == Place::Registered || (place == Place::ReadOnly && !write);
+  bool writable = place == Place::Arena || place == Place::Registered;
+  bool known = writable || (!write && (place == Place::ReadOnly || place == Place::Guarded));
   return known && reinterpret_cast<uintptr_t>(pointer) % sizeof(T) == 0;
 }
 

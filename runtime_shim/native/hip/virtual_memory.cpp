@@ -2,7 +2,8 @@
 //
 // All memory is one file without a name, so that it keeps its content while it is mapped elsewhere, or twice; a mapping
 // shows a part of the file at a place in the arena.  What a device may access there is an allocation of the arena (of
-// the kind Virtual) for each run of neighbouring mappings: a copy may go across them.  Addresses that are reserved and
+// the kind Virtual) for each run of neighbouring mappings: a copy may go across them.  Mappings that the device may not
+// write end the window of compiled code, whose accesses after it are checked one by one.  Addresses that are reserved and
 // not mapped stay readable and writable, as every hole in the window of compiled code does.
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -126,16 +127,17 @@ bool filled(State &s, uint64_t base, uint64_t size) {
 // Makes the arena's allocations within a reservation those that the mappings say.
 void show(State &s, uint64_t base, uint64_t size) {
   memory_hide_virtual(base, size);
-  for (auto it = s.mappings.lower_bound(base); it != s.mappings.end() && it->first < base + size;) {
-    if (!(it->second.access & kReadable)) {
-      ++it;
-      continue;
+  uint64_t begin = 0, end = 0;  // of readable memory so far
+  for (auto it = s.mappings.lower_bound(base); it != s.mappings.end() && it->first < base + size; ++it) {
+    if (it->second.access != kReadWrite) memory_guard_virtual(it->first, it->second.size);
+    if (!(it->second.access & kReadable)) continue;
+    if (it->first != end) {
+      if (end) memory_show_virtual(begin, end - begin);
+      begin = it->first;
     }
-    const uint64_t begin = it->first;
-    uint64_t end = begin;
-    for (; it != s.mappings.end() && it->first == end && it->second.access & kReadable; ++it) end += it->second.size;
-    memory_show_virtual(begin, end - begin);
+    end = it->first + it->second.size;
   }
+  if (end) memory_show_virtual(begin, end - begin);
 }
 
 bool usable(const hipMemAllocationProp *prop) {
@@ -200,6 +202,7 @@ int map_memory(void *pointer, size_t size, size_t offset, hipMemGenericAllocatio
     return hipErrorOutOfMemory;
   ++memory->second.owners;
   s.mappings[base] = {size, memory->first, 0};
+  memory_guard_virtual(base, size);
   return 0;
 }
 

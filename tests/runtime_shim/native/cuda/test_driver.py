@@ -16,7 +16,7 @@ from .conftest import Built, Run
 CHECKS = [
     *("launch", "library", "mixed", "variables", "shared", "limits", "extended", "memory"),
     *("streams", "contexts", "resolution", "facts", "fault", "forked", "ending", "threads"),
-    *("reset", "boxes", "textures", "virtual_memory"),
+    *("reset", "boxes", "textures", "virtual_memory", "read_only_memory", "no_access_memory"),
 ]
 
 

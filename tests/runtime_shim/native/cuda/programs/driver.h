@@ -59,6 +59,8 @@ void seam();
 void reset();
 void refused();
 void virtual_memory();
+void read_only_memory();
+void no_access_memory();
 void modules();
 void ptx();
 void ptx_refused();

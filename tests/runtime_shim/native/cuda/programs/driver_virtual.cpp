@@ -161,3 +161,62 @@ void virtual_memory() {
   OK(cuMemAddressFree(base, 2000 * kPage));
   EXPECT(free_bytes() == before);
 }
+
+namespace {
+
+// Two pages at `base`: the first may be read and written, the second as `flags` says.
+CUdeviceptr mapped_pages(CUmemAccess_flags flags) {
+  const CUmemAllocationProp prop = device_memory();
+  const CUmemAccessDesc both = access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE), second = access(flags);
+  CUdeviceptr base = 0;
+  OK(cuMemAddressReserve(&base, 2 * kPage, 0, 0, 0));
+  for (int i = 0; i < 2; ++i) {
+    CUmemGenericAllocationHandle one;
+    OK(cuMemCreate(&one, kPage, &prop, 0));
+    OK(cuMemMap(base + i * kPage, kPage, 0, one, 0));
+  }
+  OK(cuMemSetAccess(base, 2 * kPage, &both, 1));
+  OK(cuMemsetD32(base, 0x3f800000, 2 * kPage / 4));  // 1.0f
+  OK(cuMemSetAccess(base + kPage, kPage, &second, 1));
+  return base;
+}
+
+CUresult saxpy_of(CUdeviceptr x, CUdeviceptr y) {
+  int n = 64;
+  float a = 2.0f;
+  void *params[] = {&n, &a, &x, &y};
+  OK(cuLaunchKernel(function("saxpy"), 1, 1, 1, 64, 1, 1, 0, nullptr, params, nullptr));
+  return cuCtxSynchronize();
+}
+
+}  // namespace
+
+// The device may read it; a kernel that writes ends the context.
+void read_only_memory() {
+  start();
+  const CUdeviceptr base = mapped_pages(CU_MEM_ACCESS_FLAGS_PROT_READ), second = base + kPage;
+  CUdeviceptr after = 0;  // memory above what is guarded
+  OK(cuMemAlloc(&after, 8 * kPage));
+  OK(cuMemsetD32(after, 0x40000000, 8 * kPage / 4));  // 2.0f
+  float got[64];
+  OK(saxpy_of(second, after));
+  OK(cuMemcpyDtoH(got, after, sizeof got));
+  EXPECT(got[0] == 4.0f && got[63] == 4.0f);
+  OK(saxpy_of(second, second - 256));  // the last words that may be written
+  OK(cuMemcpyDtoH(got, second - 128, sizeof got));  // a copy across both
+  EXPECT(got[31] == 3.0f && got[32] == 1.0f);
+  RESULT(cuMemcpyHtoD(second - 128, got, sizeof got), CUDA_ERROR_INVALID_VALUE);
+  RESULT(cuMemcpyHtoD(second + 64, got, 4), CUDA_ERROR_INVALID_VALUE);
+  RESULT(cuMemcpyDtoD(second, after, 4), CUDA_ERROR_INVALID_VALUE);
+  RESULT(cuMemsetD32(second, 5, 1), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemcpyHtoD(second - 4, got, 4));
+  RESULT(saxpy_of(after, second), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+// Mapped, and not accessible.
+void no_access_memory() {
+  start();
+  const CUdeviceptr base = mapped_pages(CU_MEM_ACCESS_FLAGS_PROT_NONE), second = base + kPage;
+  OK(saxpy_of(base, second - 256));
+  RESULT(saxpy_of(second, base), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
