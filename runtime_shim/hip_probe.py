@@ -90,7 +90,7 @@ def find_hip(target: str) -> Found:
     try:
         done = subprocess.run(
             [sys.executable, "-I", "-c", _PROBE, target, *candidates()],
-            input=_empty_kernel(target),
+            input=empty_kernel(target),
             capture_output=True,
             timeout=30,
             check=False,
@@ -115,7 +115,8 @@ def _visible(takers: list[int]) -> str:
     return ",".join(names[n] for n in takers if n < len(names))
 
 
-def _empty_kernel(name: str) -> bytes:
+def empty_kernel(name: str) -> bytes:
+    """The code object of a kernel that does nothing, for a target."""
     from sassxlate.disasm.rdna3 import assemble
     from sassxlate.disasm.rdna3.instruction import Inst
     from sassxlate.lowering.codeobject.code_object import KernelImage, write

@@ -24,8 +24,9 @@ _SHOWS = frozenset({
     "disasm/listing", "disasm/sass/interpreter", "disasm/sass/reference",
     "cfg/diff", "cfg/pages", "cfg/view", "lowering/report", "lowering/trace",
     "llm/dataset", "llm/evaluation", "llm/training", "llm/weights",
-    "runtime_shim/lib", "runtime_shim/native", "runtime_shim/replay", "runtime_shim/selftest",
-    "runtime_shim/service/early", "runtime_shim/signatures",
+    "runtime_shim/embed", "runtime_shim/lib", "runtime_shim/native",
+    "runtime_shim/replay", "runtime_shim/selftest", "runtime_shim/service/early",
+    "runtime_shim/signatures",
     *(f"runtime_shim/{name}.py" for name in (
         "application", "driver", "hip_probe", "paths", "run_report", "static_runtime", "trusted",
     )),

@@ -43,6 +43,8 @@ SUBCOMMANDS: dict[str, str] = {
     "eval": "Measure a model on programs held out of training.",
     "doctor": "Check what is installed, what is missing and how to get it.",
     "explain": "Explain an error code.",
+    "embed": "Write a program that carries its translation.",
+    "unembed": "Give back the program that was embedded.",
     "warm": "Translate and compile kernels before a program runs.",
     "service": "Show what the translation service does, or end it.",
     "cache": "Show, measure, empty or move the cache.",

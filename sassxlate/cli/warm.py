@@ -73,7 +73,7 @@ def command(
         files = files or tuple(Path(one.file) for one in read.used if Path(one.file).is_file())
     if not files:
         raise UsageError("SX0848", "no file is named, and no record whose files are there")
-    shown = _Shown()
+    shown = Shown()
     try:
         result = warm(
             [file.absolute() for file in files],
@@ -101,7 +101,7 @@ def command(
         raise SystemExit(EXIT_REFUSED)
 
 
-class _Shown:
+class Shown:
     """The bar on a terminal; elsewhere a line from time to time."""
 
     def __init__(self) -> None:

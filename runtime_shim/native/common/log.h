@@ -16,7 +16,8 @@ void status_line(const std::string &text);
 bool write_quietly(int fd, const void *data, size_t size);
 
 // Appends a row, with its end of line, to the report of a run; nothing if there is no file at `path`: `run` makes it
-// before the program starts, and removes it in the end, which processes that the program left may outlive.  One write
+// before the program starts, and removes it in the end, which processes that the program left may outlive.  Without
+// `path` it goes to the preloaded library, which keeps it for a program that carries its translation.  One write
 // to a file opened for appending: rows of several processes never mix.  False if it cannot be written.
 bool append_row(const std::string &path, const std::string &row);
 

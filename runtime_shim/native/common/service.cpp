@@ -1,5 +1,6 @@
 #include "service.h"
 
+#include "carried.h"
 #include "files.h"
 #include "log.h"
 #include "message.h"
@@ -146,6 +147,10 @@ std::string service_socket() {
 
 ServiceReply service_call(const std::string &request) {
   ServiceReply reply;
+  if (program_carries()) {
+    reply.error = "the program carries its translation, and asks no service";
+    return reply;
+  }
   std::string path = service_socket(), response;
   // More tries: a service that is just ending may take a connection with it, and one of another version
   // of the translator reports that it ends and expects a retry.
@@ -172,6 +177,10 @@ std::string cache_tag(std::string &error) {
   static std::string known;
   std::string tag = env_string("SASSXLATE_CACHE_TAG");
   if (!tag.empty()) return tag;
+  if (program_carries()) {
+    error = "the program carries its translation, and asks no service";
+    return "";
+  }
   std::lock_guard<std::mutex> guard(mutex);
   if (!known.empty()) return known;
   std::string name = env_string("SASSXLATE_TARGET");

@@ -16,7 +16,7 @@ struct ServiceReply {
 };
 
 // Sends one request (a JSON object as text) and waits for its response.  Starts the service if
-// none listens.  Safe to call from several threads and processes at once.
+// none listens; never for a program that carries its translation (carried.h).  Safe to call from several threads and processes at once.
 ServiceReply service_call(const std::string &request);
 
 // SASSXLATE_SOCKET, otherwise service.sock in a private directory of this user's.

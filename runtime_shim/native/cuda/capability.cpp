@@ -2,6 +2,7 @@
 // libraries have machine code, or that of their PTX if it is above 8.0, or 8.0.
 #include "capability.h"
 
+#include "carried.h"
 #include "driver.h"
 #include "files.h"
 #include "log.h"
@@ -138,7 +139,7 @@ int asked_for() {
 
 std::atomic<int> g_decided{0};
 
-int carried() {
+int in_loaded_objects() {
   Archs found;
   in_program("/proc/self/exe", found);
   dl_iterate_phdr(
@@ -158,7 +159,9 @@ int capability() {
   if (asked_for()) return asked_for();
   // Once: what is loaded later finds a device that does not change.
   static const int decided = [] {
-    int best = carried();
+    // A program with a translation of its own: the one that it was made for.
+    int best = program_carries() ? parse(carried_setting("cc")) : 0;
+    if (!best) best = in_loaded_objects();
     g_decided = best ? best : kUnknownPrograms;
     return g_decided.load();
   }();
@@ -168,7 +171,8 @@ int capability() {
 int capability_so_far() {
   if (asked_for()) return asked_for();
   if (int decided = g_decided) return decided;
-  int best = carried();
+  int best = program_carries() ? parse(carried_setting("cc")) : 0;
+  if (!best) best = in_loaded_objects();
   return best ? best : kUnknownPrograms;
 }
 

@@ -1,5 +1,7 @@
 #include "hip_api.h"
 
+#include "card.h"
+#include "carried.h"
 #include "files.h"
 #include "log.h"
 #include "waiting.h"
@@ -19,7 +21,10 @@ bool same_file(const std::string &a, const std::string &b) {
 
 bool load_hip(Hip &hip, std::string &error) {
   std::string own = library_dir() + "/libamdhip64.so";
-  hip.path = env_string("SASSXLATE_HIP", own);
+  hip.path = env_string("SASSXLATE_HIP");
+  if (!hip.path.empty() && program_carries()) card_takes(hip.path.c_str(), carried_setting("targets"));
+  if (hip.path.empty() && program_carries()) hip.path = find_card();
+  if (hip.path.empty()) hip.path = own;
   // RTLD_LOCAL: the application may use a HIP library of its own, and its symbols stay its own.
   void *handle = dlopen(hip.path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {

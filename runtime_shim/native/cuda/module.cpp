@@ -4,6 +4,7 @@
 #include "hostcall.h"
 
 #include "blake2b.h"
+#include "carried.h"
 #include "files.h"
 #include "jit.h"
 #include "handles.h"
@@ -77,6 +78,10 @@ void refuse_image(CUresult error, const std::string &line, const std::string &pl
 }
 
 CUresult ask_translator(const std::string &request, json::Value &body, std::string &line) {
+  if (program_carries()) {
+    line = kNotCarried;
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
   ServiceReply reply = service_call(request);
   // A service of an older version reports that and ends; the next call starts a new one.
   if (reply.answered && reply.body["restart"].truthy()) reply = service_call(request);
@@ -187,20 +192,15 @@ CUresult Module::read_manifest() {
     say_refused("*", CUDA_ERROR_INVALID_IMAGE, at_place(place_, "SX0709: the image is damaged"));
     return CUDA_ERROR_INVALID_IMAGE;
   }
-  Blake2b hash(16);
-  std::string capability_text = std::to_string(capability_for(image_));
-  hash.update(image_.data, image_.size);
-  hash.update("\0", 1);
-  hash.update(capability_text);
-  if (!jit_.empty()) {
-    hash.update("\0", 1);
-    hash.update(jit_);
-  }
-  key_ = hash.hex();
-  std::string cache, tag;
-  if (!cache_place(cache, tag)) return CUDA_ERROR_OPERATING_SYSTEM;
-  if (!read_kept(cache, tag)) {
-    CUresult result = ask_service(manifest_, directory_);
+  key_ = key_for(capability_for(image_));
+  if (!something_carried() || !read_carried_manifest()) {
+    std::string cache, tag;
+    if (program_carries()) {
+      refuse_image(CUDA_ERROR_NOT_SUPPORTED, kNotCarried, place_);
+      return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    if (!cache_place(cache, tag)) return CUDA_ERROR_OPERATING_SYSTEM;
+    CUresult result = read_kept(cache, tag) ? CUDA_SUCCESS : ask_service(manifest_, directory_);
     if (result != CUDA_SUCCESS) return result;
   }
   if (manifest_.error) {
@@ -244,7 +244,9 @@ bool Module::section_bytes(const SectionInfo &section, std::string &bytes) {
   bytes.assign(section.size, '\0');
   if (section.file.empty()) return true;
   std::string data;
-  if (!read_sealed(directory_ + "/" + section.file, data, kImageLimit)) {
+  if (carried_) {
+    if (!read_carried("module", section.file, data)) return false;
+  } else if (!read_sealed(directory_ + "/" + section.file, data, kImageLimit)) {
     // Evicted while we ran: the service can make it again.
     Manifest same;
     if (ask_service(same, directory_) != CUDA_SUCCESS || !read_sealed(directory_ + "/" + section.file, data, kImageLimit)) return false;
@@ -420,6 +422,7 @@ CUresult Kernel::fetch() {
 }
 
 CUresult Kernel::translate() {
+  if (owner->is_carried()) return read_carried_translation();
   std::string cache, tag, text;
   if (!cache_place(cache, tag)) return CUDA_ERROR_OPERATING_SYSTEM;
   std::string stem = cache + "/kernel/" + tag + "/" + owner->key() + "-" + info->key;

@@ -47,6 +47,7 @@ struct Kernel {
   CUresult refuse(CUresult error, const std::string &line);
   bool read_cached(const std::string &stem);
   bool read_refusal(const std::string &text);
+  CUresult read_carried_translation();
 
   std::mutex mutex_;
   std::atomic<bool> refused_at_launch_{false};
@@ -83,6 +84,7 @@ class Module {
   // What the compiler printed, of PTX: all is well, or the error.
   const std::string &log() const { return log_; }
   const std::string &key() const { return key_; }
+  bool is_carried() const { return carried_; }
   // Where the image came from: a file and the image's address in it, or its size.
   const std::string &place() const { return place_; }
   // Tells the run's report, once, which file the module is a part of and what device its code is for.
@@ -110,6 +112,10 @@ class Module {
   };
 
   CUresult read_manifest();
+  // The key of the image on a device of a capability.
+  std::string key_for(int capability) const;
+  // The manifest that the program or a library carries (carried.h).
+  bool read_carried_manifest();
   bool read_kept(const std::string &cache, const std::string &tag);
   CUresult storage(Device &device, Storage *&out);
   CUresult allocate(Device &device, Storage &storage);
@@ -123,6 +129,7 @@ class Module {
   std::string log_;
   std::string key_;
   std::string directory_;  // of the manifest and the section images
+  bool carried_ = false;   // all of them, and the kernels, are in what the program carries
   Manifest manifest_;
   bool manifest_read_ = false;
   CUresult manifest_result_ = CUDA_SUCCESS;
@@ -145,6 +152,9 @@ class Stopwatch {
  private:
   double start_;
 };
+
+// Of code that a program with its own translation lacks: made while it runs, or of a library that was not embedded.
+constexpr char kNotCarried[] = "SX0790: it is not in the translation that the program carries; `sassxlate run` translates it";
 
 // Sends the service a request: an answer that grants it, otherwise the error, with its line in `line`.
 CUresult ask_translator(const std::string &request, json::Value &body, std::string &line);

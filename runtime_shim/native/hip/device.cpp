@@ -1,4 +1,5 @@
 // The one device: its properties, attributes of kernels, occupancy.
+#include "carried.h"
 #include "limits.h"
 #include "log.h"
 #include "memory.h"
@@ -16,7 +17,10 @@ namespace sx {
 namespace {
 
 Target chosen_target() {
-  static const std::string name = env_string("SASSXLATE_TARGET", std::string(kTargets[0].name));
+  static const std::string name = [] {
+    const std::string carried = carried_target();
+    return carried.empty() ? std::string(kTargets[0].name) : carried;
+  }();
   for (const Target &one : kTargets)
     if (one.name == name) return one;
   log_line("SX0416: SASSXLATE_TARGET=%s is not a target", name.c_str());

@@ -1,6 +1,7 @@
 #include "image.h"
 
 #include "blake2b.h"
+#include "carried.h"
 #include "counts.h"
 #include "files.h"
 #include "log.h"
@@ -50,18 +51,45 @@ bool header_fits(const SxImageHeader &h, size_t file_size, const std::string &ke
   return false;
 }
 
-// Maps the code for execution; copies it where the file system forbids that (noexec).
-void *map_code(const MappedFile &file, const SxImageHeader &header) {
+void *copy_code(const uint8_t *image, const SxImageHeader &header) {
   size_t size = header.code_size;
-  void *at = mmap(nullptr, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, file.fd(),
-                  static_cast<off_t>(header.code_offset));
-  if (at != MAP_FAILED) return at;
-  at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void *at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (at == MAP_FAILED) return nullptr;
-  memcpy(at, file.data() + header.code_offset, size);
+  memcpy(at, image + header.code_offset, size);
   if (mprotect(at, size, PROT_READ | PROT_EXEC) == 0) return at;
   munmap(at, size);
   return nullptr;
+}
+
+// Maps the code for execution; copies it where the file system forbids that (noexec).
+void *map_code(const MappedFile &file, const SxImageHeader &header) {
+  void *at = mmap(nullptr, header.code_size, PROT_READ | PROT_EXEC, MAP_PRIVATE, file.fd(),
+                  static_cast<off_t>(header.code_offset));
+  return at != MAP_FAILED ? at : copy_code(file.data(), header);
+}
+
+void take_code_of(const SxImageHeader &header, void *code, const std::string &key, const std::string &kernel, HostImage &image) {
+  if (counting() && !image.counts.words) image.counts = open_counts(key, kernel, header.counts);
+  image.code = code;
+  image.code_size = header.code_size;
+  image.quick = (header.flags & 8) != 0;
+  image.entry = reinterpret_cast<SxEntry>(static_cast<uint8_t *>(code) + header.entry_offset);
+}
+
+// The image that the program or a library carries: the best that this processor runs.
+bool open_carried(const std::string &key, const std::string &kernel, HostImage &image, std::string &why) {
+  for (const char *area : {"host-avx512", "host-avx2"}) {
+    CarriedBytes bytes;
+    SxImageHeader header;
+    if (!find_carried(carried_target(), area, key + ".sxh", bytes) || bytes.size < sizeof header) continue;
+    memcpy(&header, bytes.data, sizeof header);
+    if (!header_fits(header, bytes.size, kernel, config().strict, why)) continue;
+    void *code = copy_code(bytes.data, header);
+    if (!code) continue;
+    take_code_of(header, code, key, kernel, image);
+    return true;
+  }
+  return false;
 }
 
 bool open_image(const std::string &path, const std::string &key, const std::string &kernel, bool strict,
@@ -84,11 +112,7 @@ bool open_image(const std::string &path, const std::string &key, const std::stri
     why = path + ": cannot be mapped for execution";
     return false;
   }
-  if (counting() && !image.counts.words) image.counts = open_counts(key, kernel, header.counts);
-  image.code = code;
-  image.code_size = header.code_size;
-  image.quick = (header.flags & 8) != 0;
-  image.entry = reinterpret_cast<SxEntry>(static_cast<uint8_t *>(code) + header.entry_offset);
+  take_code_of(header, code, key, kernel, image);
   return true;
 }
 
@@ -172,10 +196,22 @@ bool place_of(const CodeObject &code, const KernelInfo &kernel, Place &place, st
 
 namespace {
 
+bool carried_image(const CodeObject &code, const KernelInfo &kernel, HostImage &image, std::string &why) {
+  return something_carried() &&
+         open_carried(image_key(code, kernel.name, config().strict, counting()), kernel.name, image, why);
+}
+
 void load(const CodeObject &code, const KernelInfo &kernel, Ask how, HostImage &image, Stopped &stopped) {
   bool strict = config().strict;
   std::string why;
   Place place;
+  if (carried_image(code, kernel, image, why)) return;
+  if (program_carries()) {
+    log_line("SX0792: kernel %s: the program carries no host code for it%s%s", kernel.name.c_str(),
+             why.empty() ? "" : ": ", why.c_str());
+    image.error = hipErrorNotSupported;
+    return;
+  }
   if (!place_of(code, kernel, place, why)) {
     log_line("SX0651: kernel %s: no service to compile it: %s", kernel.name.c_str(), why.c_str());
     image.error = hipErrorOperatingSystem;
@@ -210,6 +246,7 @@ void load_quick_image(const CodeObject &code, const KernelInfo &kernel, HostImag
 bool cached_image(const CodeObject &code, const KernelInfo &kernel, HostImage &image) {
   std::string why;
   Place place;
+  if (carried_image(code, kernel, image, why)) return true;
   return place_of(code, kernel, place, why) && open_image(place.path, place.key, kernel.name, config().strict, image, why);
 }
 

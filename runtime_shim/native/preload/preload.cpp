@@ -15,6 +15,7 @@
 #include "report.h"
 #include "sanitizers.h"
 #include "signature.h"
+#include "summary.h"
 #include "symbols.h"
 
 namespace sx::preload {
@@ -216,6 +217,7 @@ void end_with_runner() {
 }  // namespace
 
 __attribute__((constructor)) static void start() {
+  sx::preload::begin_summary();
   end_with_runner();
   if (!sx::preload::hooked()) sx::preload::trace("libraries loaded later with dlopen are not examined");
   // Without the linker's lock, which a thread of an earlier constructor may hold: only where nothing else has done it.

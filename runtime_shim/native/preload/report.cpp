@@ -5,7 +5,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "carried.h"
 #include "log.h"
+#include "summary.h"
 
 namespace sx::preload {
 namespace {
@@ -41,13 +43,15 @@ void report(const char *code, const std::string &object, const std::string &text
 
 void refuse(const char *code, const std::string &object, const std::string &text) {
   report(code, object, text);
+  say_summary();
   _exit(kUnsupported);
 }
 
 bool replaces(const std::string &word) {
   static const std::string list = [] {
     const std::string given = environment("SASSXLATE_REPLACE");
-    return "," + (given.empty() ? "cufft" : given) + ",";
+    const std::string made_for = given.empty() ? carried_setting("replace") : given;
+    return "," + (made_for.empty() ? "cufft" : made_for) + ",";
   }();
   return list.find("," + word + ",") != std::string::npos;
 }

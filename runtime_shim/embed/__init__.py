@@ -1,0 +1,1 @@
+"""Programs and libraries that carry their translation: `sassxlate embed`."""
