@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ import click
 
 from sassxlate.errors import UsageError, Where
 from sassxlate.files import replace_file
+from sassxlate.schemas import identifier
 
-SCHEMA = 1  # of every JSON document
+SCHEMA = 1  # of the files that sassxlate writes and reads again
+QUIET, VERBOSE = "sassxlate.quiet", "sassxlate.verbose"  # in a click context's ``meta``
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _LINES = 1024  # printed at a time
@@ -54,11 +57,65 @@ def print_lines(lines: Iterable[str]) -> None:
         click.echo("\n".join(some))
 
 
-def print_json(value: dict[str, Any]) -> None:
-    """Prints one JSON document on stdout, its schema number first."""
-    text = json.dumps({"schema": SCHEMA, **value}, indent=2, ensure_ascii=False)
+def document(schema: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    """A JSON document of a command: the identifier of its schema, such as ``sassxlate.ls/1``, and
+    the value's fields."""
+    return {"schema": identifier(schema), **value}
+
+
+def as_json(schema: str, value: Mapping[str, Any], indent: int | None = 2) -> str:
+    """A document as text, without a line's end; on one line if ``indent`` is None."""
+    text = json.dumps(document(schema, value), indent=indent, ensure_ascii=False)
     # A path that is not UTF-8: Python's reader restores it, and other readers can read the rest.
-    click.echo(_SURROGATES.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+    return _SURROGATES.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def print_json(schema: str, value: Mapping[str, Any]) -> None:
+    """Prints one JSON document on stdout."""
+    click.echo(_printable(as_json(schema, value)))
+
+
+def print_json_line(schema: str, value: Mapping[str, Any]) -> None:
+    """Prints one JSON document of a stream, on a line of its own."""
+    click.echo(_printable(as_json(schema, value, None)))
+
+
+def _printable(text: str) -> str:
+    """JSON whose characters the terminal's encoding lacks are written as JSON's own escapes."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return json.dumps(json.loads(text), indent=2 if "\n" in text else None)
+    except LookupError:
+        pass
+    return text
+
+
+def _asked(key: str) -> bool:
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(key))
+
+
+def quiet() -> bool:
+    """Whether -q was given: no notes, warnings and progress."""
+    return _asked(QUIET)
+
+
+def verbose() -> bool:
+    """Whether -v was given: details as well."""
+    return _asked(VERBOSE)
+
+
+def note(text: str) -> None:
+    """A note or warning on stderr; none with -q."""
+    if not quiet():
+        click.echo(f"sassxlate: {text}", err=True)
+
+
+def shows_progress() -> bool:
+    """Whether to draw a line of progress: stderr is a terminal, and -q was not given."""
+    return not quiet() and sys.stderr.isatty()
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], indent: str = "") -> list[str]:

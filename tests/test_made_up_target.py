@@ -120,7 +120,7 @@ def test_it_is_run_in_strict_mode(copy: Path) -> None:
 def test_it_is_proved(copy: Path) -> None:
     pytest.importorskip("z3", reason="z3-solver is not installed")
     small = KERNEL.with_name("early_exit.cubin")
-    assert "refuted" not in command(copy, "verify", "--target", NAME, "--no-cache", small)
+    assert "refuted" not in command(copy, "verify", "blocks", "--target", NAME, "--no-cache", small)
 
 
 def test_the_page_names_the_files() -> None:

@@ -111,7 +111,7 @@ def list_code_objects(
     if not names.found:
         raise no_match(file, kernels, arch)
     if as_json:
-        print_json({"file": file, "kernels": listed})
+        print_json("disasm-rdna3", {"file": file, "kernels": listed})
     return bad
 
 

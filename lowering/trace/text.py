@@ -17,7 +17,7 @@ from sassxlate.lowering.codeobject.code_object import read
 from sassxlate.lowering.trace.observations import ALL, DIFFERENCES, End, Seen, Value
 from sassxlate.lowering.trace.points import SourceStep, place_of
 from sassxlate.lowering.trace.subject import Subject
-from sassxlate.output import SCHEMA
+from sassxlate.output import print_json_line
 
 _WIDTH = 56
 
@@ -146,7 +146,6 @@ class Printer:
             return [int(part[n]) for n in lanes]
 
         return {
-            "schema": SCHEMA,
             "step": seen.number,
             "offset": step.ins.offset,
             "sass": step.ins.text,
@@ -175,8 +174,7 @@ class Printer:
 
     def end(self, end: End, facts: Mapping[str, Any], until: bool) -> None:
         if self.as_json:
-            record = {"schema": SCHEMA, "end": end.kind, "text": end.text, **facts}
-            click.echo(json.dumps(record))
+            print_json_line("trace-end", {"end": end.kind, "text": end.text, **facts})
             return
         if end.kind in DIFFERENCES or end.kind == "order":
             what = "difference" if end.kind != "order" else "not decided"
@@ -203,7 +201,7 @@ class Printer:
             mine = int(sass[ref][lane])
             rows.append({"name": name_of(ref), "place": str(place), "sass": mine, "rdna3": theirs})
         if self.as_json:
-            click.echo(json.dumps({"schema": SCHEMA, "state_of_lane": lane, "registers": rows}))
+            print_json_line("trace-state", {"state_of_lane": lane, "registers": rows})
             return
         click.echo(f"registers of lane {lane} that are live after it:")
         by_name = {name_of(ref): ref for ref in sass}

@@ -1,9 +1,8 @@
-"""`sassxlate verify --run`: compares whole launches between the reference interpreter and the
+"""`sassxlate verify launches`: compares whole launches between the reference interpreter and the
 translation."""
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import os
@@ -11,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ import click
 
 from sassxlate.disasm.amdgpu_machines import RDNA3
 from sassxlate.errors import InterpretError, SassxlateError, UsageError
-from sassxlate.llm.engine.choose import TIER
+from sassxlate.output import print_json_line, quiet
 from sassxlate.runtime_shim.ptx.machine_code import machine_code
 
 if TYPE_CHECKING:
@@ -29,69 +28,6 @@ if TYPE_CHECKING:
     from sassxlate.lowering.trace.recording import Recorded
 
 LIMIT = 50_000_000  # warp instructions per launch
-
-
-def run_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds ``--run`` and its options; without it the command is unchanged."""
-
-    @functools.wraps(command)
-    def wrapped(context: click.Context, *args: Any, **options: Any) -> None:
-        own = {name: options.pop(name) for name in _OWN}
-        if not own["run"]:
-            if own["args"] or own["arguments"]:
-                raise UsageError("SX0825", "arguments are of use with --run only")
-            command(context, *args, **options)
-            return
-        how = How(
-            own["limit"], own["most"], options["as_json"], options["verbose"], options["target"],
-            options["engine"] if options["engine"] in TIER else "",
-        )  # fmt: skip
-        if own["grid"] or own["arguments"]:
-            from sassxlate.lowering.trace.arguments import shape_of
-
-            shapes = shape_of(own["grid"] or "1"), shape_of(own["block"] or "32")
-            launched = Launched(*shapes, own["shared"], own["arguments"], own["seed"])
-            file, names, arch = options["file"], options["kernel"], options["arch"]
-            status = verify_launch(file, names, arch, launched, how)
-        else:
-            status = verify_run(options["file"], own["args"], how, options["kernel"])
-        context.exit(status)
-
-    out: Callable[..., None] = wrapped
-    for option in reversed(_OPTIONS):
-        out = option(out)
-    return out
-
-
-_OWN = ("run", "limit", "most", "grid", "block", "shared", "arguments", "seed", "args")
-_OPTIONS: tuple[Callable[[Callable[..., None]], Callable[..., None]], ...] = (
-    click.option("--run", is_flag=True, help="Run FILE with ARGS, and each launch of it twice."),
-    click.option(
-        "--limit",
-        type=click.IntRange(1),
-        default=LIMIT,
-        show_default=True,
-        help="With --run: give up on a launch after this many warp instructions.",
-    ),
-    click.option(
-        "--most",
-        type=click.IntRange(0),
-        default=0,
-        help="With --run: compare only the first launches of each kernel; 0: all.",
-    ),
-    click.option("--grid", metavar="X[,Y[,Z]]", help="With --run: launch a kernel of FILE."),
-    click.option("--block", metavar="X[,Y[,Z]]", help="With --run --grid: threads per block."),
-    click.option("--shared", type=click.IntRange(0), default=0, help="With --run --grid: bytes."),
-    click.option(
-        "--arg",
-        "arguments",
-        multiple=True,
-        metavar="FORM",
-        help="With --run --grid: one per parameter, as `sassxlate interpret` takes them.",
-    ),
-    click.option("--seed", type=int, default=0, help="With --run --grid: seed of random buffers."),
-    click.argument("args", nargs=-1, type=click.UNPROCESSED),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +142,8 @@ def verify_run(
         click.echo(f"sassxlate: {Path(program).name} ended with status {status}", err=True)
     names = ("Same", "Different", "Unknown", "repeated", "left out")
     text = ", ".join(f"{total[n]} {n.lower()}" for n in names if total[n]) or "no launches"
-    click.echo(f"all: {text}", err=how.as_json)
+    if not (how.as_json and quiet()):
+        click.echo(f"all: {text}", err=how.as_json)
     if total["Different"]:
         return 1
     return 0 if total["Same"] and not total["Unknown"] else 3
@@ -319,7 +256,7 @@ def _say(
         record |= {"verdict": type(verdict).__name__, **asdict(verdict)}
         if isinstance(verdict, Different) and used is not None:
             record |= {"block_start": _block(used, verdict.offset)}
-        click.echo(json.dumps(record))
+        print_json_line("verify-launches", record)
         return
     if isinstance(verdict, Same) and not verbose:
         return
@@ -369,4 +306,12 @@ def _instruction(used: _Used | None, offset: int) -> str:
     return decode(word, offset, used.cubin.arch).text
 
 
-__all__ = ["LIMIT", "recorded_in", "run_options", "used_kernel", "verify_run"]
+__all__ = [
+    "LIMIT",
+    "How",
+    "Launched",
+    "recorded_in",
+    "used_kernel",
+    "verify_launch",
+    "verify_run",
+]

@@ -1,6 +1,6 @@
 """Launches one kernel of a cubin through our libcuda.so.1, with the arguments that a file lists.
 
-Started by ``sassxlate run`` for ``sassxlate verify --run FILE -k NAME``: the launch is recorded
+Started by ``sassxlate run`` for ``sassxlate verify launches --grid``: the launch is recorded
 there.
 """
 

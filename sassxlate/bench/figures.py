@@ -132,9 +132,8 @@ def show(title: str, figures: Iterable[Figure], output_format: str) -> None:
     """Prints the machine and the figures, as a table or as one JSON document."""
     host, rows = machine(), list(figures)
     if output_format == "json":
-        print_json(
-            {"bench": title, "machine": host, "figures": [figure.as_dict() for figure in rows]}
-        )
+        listed = [figure.as_dict() for figure in rows]
+        print_json("bench-figures", {"bench": title, "machine": host, "figures": listed})
         return
     click.echo(
         f"{host['cpu']}, {host['vectors']}, {host['cores']} cores, load {host['load']}\n"

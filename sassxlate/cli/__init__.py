@@ -2,7 +2,8 @@
 
 Each module ``sassxlate/cli/<name>.py`` holds a click command called ``command``.  Errors of type
 :class:`SassxlateError` print as one line on stderr; the exit status is 0 for done, 1 for a
-negative answer, 2 for usage errors and bad input, 3 for unsupported, 130 for interrupted.
+negative answer, 2 for usage errors and bad input, 3 for unsupported, 130 for interrupted, 141 if
+the reader of the output went away.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from typing import Any, cast
 import click
 
 from sassxlate import __version__
-from sassxlate.errors import EXIT_NEGATIVE, SassxlateError, UsageError, Where, exit_status
+from sassxlate.cli.grammar import Group
+from sassxlate.errors import SassxlateError, UsageError, Where, exit_status
+from sassxlate.output import note, verbose
 
 # The order of `--help`: inspect, translate, run, then the tool itself.  The short texts are
 # here so that `--help` need not import every subcommand.
@@ -35,7 +38,7 @@ SUBCOMMANDS: dict[str, str] = {
     "diff": "Show what differs between two kernels' graphs.",
     "callgraph": "Print which functions call which.",
     "translate": "Translate kernels to RDNA3 assembly and code objects.",
-    "verify": "Prove the translation of a kernel's blocks, or find where it is wrong.",
+    "verify": "Prove translations of blocks, rules and launches, or find where they are wrong.",
     "interpret": "Run a kernel's SASS in the reference interpreter.",
     "trace": "Run a kernel step by step: SASS, its RDNA3, and registers on both sides.",
     "run": "Run a CUDA application on the emulated device or on HIP.",
@@ -51,8 +54,12 @@ SUBCOMMANDS: dict[str, str] = {
     "bench": "Measure the emulator, the translator and the disassembler.",
     "dataset": "Build the dataset of proved pairs that the model learns from.",
     "selftest": "Run the fixtures on a device and write a report.",
+    "schema": "Print the JSON Schema of a command's output.",
+    "completion": "Print the script that completes commands and kernel names in a shell.",
 }
-EXIT_INTERRUPTED = 130  # a shell's status for SIGINT; click's own 1 would mean "differs"
+# A shell's statuses for SIGINT and SIGPIPE; click's own 1 would mean "differs".
+EXIT_INTERRUPTED = 130
+EXIT_CLOSED = 141
 
 
 @contextlib.contextmanager
@@ -68,7 +75,17 @@ def _without_collection() -> Generator[None, None, None]:
             gc.enable()
 
 
-class LazyGroup(click.Group):
+@contextlib.contextmanager
+def _closed_pipe() -> Generator[None, None, None]:
+    """Ends the process quietly if the reader of its output went away; click's status would be 1."""
+    try:
+        yield
+    except BrokenPipeError:
+        _abandon_output()
+        raise SystemExit(EXIT_CLOSED) from None
+
+
+class LazyGroup(Group):
     """A group that imports a subcommand's module when the subcommand is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -88,18 +105,36 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(SUBCOMMANDS.items()))
 
+    def make_context(self, *arguments: Any, **settings: Any) -> click.Context:
+        """As click does; `--help` and `--version` print here."""
+        with _closed_pipe():
+            return super().make_context(*arguments, **settings)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the subcommand; a typed error becomes one line on stderr and an exit status."""
         try:
-            return super().invoke(ctx)
+            with _closed_pipe():
+                return super().invoke(ctx)
         except SassxlateError as error:
             click.echo(f"sassxlate: {error}", err=True)
+            if verbose():
+                _explain(error)
             ctx.exit(exit_status(error))
         except KeyboardInterrupt:
             _abandon_output()
             with contextlib.suppress(OSError):
                 click.echo("sassxlate: interrupted", err=True)
             ctx.exit(EXIT_INTERRUPTED)
+
+
+def _explain(error: SassxlateError) -> None:
+    """What `sassxlate explain` says about an error."""
+    from sassxlate.errors import catalogue
+
+    entry = catalogue().get(error.code)
+    if entry is not None:
+        note(f"{error.code} is: {entry['title']}")
+        click.echo(entry["text"].strip(), err=True)
 
 
 @click.group(
@@ -126,7 +161,7 @@ def main(args: Sequence[str] | None = None) -> None:
             sys.stdout.flush()
     # The reader of our output went away (`| head`): no traceback, and none at shutdown either.
     _abandon_output()
-    raise SystemExit(EXIT_NEGATIVE)
+    raise SystemExit(EXIT_CLOSED)
 
 
 @contextlib.contextmanager

@@ -4,13 +4,13 @@ machine."""
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from sassxlate.cli.options import format_option, target_option
+from sassxlate.cli.grammar import Group
+from sassxlate.cli.options import format_option, printing_options, target_option
 from sassxlate.errors import ServiceError, UsageError, Where
 from sassxlate.output import print_json
 from sassxlate.runtime_shim import paths, trusted
@@ -18,7 +18,7 @@ from sassxlate.runtime_shim.cache import runs, store, transfer
 from sassxlate.runtime_shim.cache.tag import cache_tag
 
 
-@click.group()
+@click.group(cls=Group)
 def command() -> None:
     """Show, measure, empty or move the cache of translations."""
 
@@ -36,22 +36,30 @@ def _sum(parts: Sequence[tuple[store.Usage, ...]]) -> tuple[store.Usage, ...]:
     )
 
 
-@command.command("dir")
-def directory() -> None:
+@command.command("dir", example="sassxlate cache dir")
+@printing_options()
+def directory(form: str) -> None:
     """Print the cache's directory."""
+    if form == "json":
+        print_json("cache-dir", {"dir": str(paths.cache_dir())})
+        return
     click.echo(paths.cache_dir())
 
 
-@command.command()
-def clean() -> None:
+@command.command(example="sassxlate cache clean")
+@printing_options()
+def clean(form: str) -> None:
     """Delete every file of the cache; programs that run now translate again."""
     freed = sum(map(store.clean, _places()))
+    if form == "json":
+        print_json("cache-clean", {"bytes": freed})
+        return
     click.echo(f"{freed} bytes freed")
 
 
-@command.command("runs")
-@format_option
-def runs_(output_format: str) -> None:
+@command.command("runs", example="sassxlate cache runs")
+@printing_options()
+def runs_(form: str) -> None:
     """List which kernels applications used: the latest first, each in a file for `warm
     --kernels-of`."""
     root = paths.cache_dir()
@@ -59,21 +67,22 @@ def runs_(output_format: str) -> None:
     for path in runs.listed(root):
         with contextlib.suppress(OSError, ServiceError):
             found.append((path, runs.read(path)))
-    if output_format == "json":
+    if form == "json":
         records = [
             {"file": str(path), "application": list(r.application), "kernels": len(r.names())}
             for path, r in found
         ]
-        print_json({"runs": records})
+        print_json("cache-runs", {"runs": records})
         return
     for path, r in found:
         click.echo(f"{len(r.names()):>5} kernels  {' '.join(r.application)}\n    {path}")
 
 
-@command.command("export")
+@command.command("export", example="sassxlate cache export kernels.sxcache")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @target_option
-def export_(file: Path, target: str) -> None:
+@format_option()
+def export_(file: Path, target: str, form: str | None) -> None:
     """Write the cache's translations for the target to FILE, for `cache import` on another machine.
 
     It takes them only with the same version of sassxlate and of LLVM and the same processor.
@@ -83,13 +92,18 @@ def export_(file: Path, target: str) -> None:
         moved = transfer.export(cache, target, file.absolute())
     except OSError as error:
         raise UsageError("SX0813", f"cannot write: {error.strerror}", Where(str(file))) from error
+    if form == "json":
+        told = {"file": str(file), "files": moved.files, "bytes": moved.bytes, "tag": cache.tag}
+        print_json("cache-export", told)
+        return
     click.echo(f"{moved.files} files, {moved.bytes} bytes, tag {cache.tag}")
 
 
-@command.command("import")
+@command.command("import", example="sassxlate cache import kernels.sxcache")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @target_option
-def import_(file: Path, target: str) -> None:
+@format_option()
+def import_(file: Path, target: str, form: str | None) -> None:
     """Put the translations in FILE, of `cache export`, into the cache.
 
     The code in it will run as you: take archives only from where you would take programs.  FILE
@@ -97,6 +111,9 @@ def import_(file: Path, target: str) -> None:
     damaged or of another kind.
     """
     moved = transfer.import_(_cache(target), file.absolute())
+    if form == "json":
+        print_json("cache-import", {"files": moved.files, "bytes": moved.bytes})
+        return
     click.echo(f"{moved.files} new files, {moved.bytes} bytes")
 
 
@@ -106,16 +123,16 @@ def _cache(target: str) -> store.Cache:
     return store.Cache(root, cache_tag(target), store.size_cap())
 
 
-@command.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def stats(as_json: bool) -> None:
+@command.command(example="sassxlate cache stats")
+@printing_options()
+def stats(form: str) -> None:
     """Print the number of files and bytes in each area, and the cap."""
     root = paths.cache_dir()
     usage = _sum([store.usage(place) for place in _places()])
     cap = store.size_cap()
-    if as_json:
+    if form == "json":
         areas = {u.area: {"files": u.files, "bytes": u.bytes} for u in usage}
-        click.echo(json.dumps({"schema": 1, "dir": str(root), "cap": cap, "areas": areas}))
+        print_json("cache-stats", {"dir": str(root), "cap": cap, "areas": areas})
         return
     for u in usage:
         click.echo(f"{u.area:<8} {u.files:>8} files {u.bytes:>14} bytes")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 
-from sassxlate.cli.options import arch_option
+from sassxlate.cli.grammar import Command
+from sassxlate.cli.options import arch_option, printing_options
 from sassxlate.disasm.inputs import (
     arch_name,
     no_match,
@@ -17,25 +17,20 @@ from sassxlate.disasm.inputs import (
 from sassxlate.disasm.listing.call_graph import CallGraph, Edge, Node, call_graph
 from sassxlate.disasm.listing.image import Image
 from sassxlate.errors import SassxlateError
-from sassxlate.output import SCHEMA, write_whole
+from sassxlate.output import print_json
 from sassxlate.runtime_shim.ptx.machine_code import machine_code
 
 
-@click.command()
+@click.command(cls=Command, example="sassxlate callgraph ./saxpy --arch sm_80 -o calls.dot")
 @click.argument("file", metavar="FILE")
 @arch_option
-@click.option("--format", "form", type=click.Choice(["text", "dot", "json"]), default="text")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Write to this file instead of stdout."
-)
-def command(file: str, arch: str | None, form: str, output: Path | None) -> None:
+@printing_options("dot")
+def command(file: str, arch: str | None, form: str) -> None:
     """Print the call graph of each cubin of a file.
 
     Direct calls and those through relocations are exact; a call through a register has an edge to
     each function that it may reach.  Recursion is marked; sizes are in bytes per lane.
     """
-    import json
-
     wanted = parse_arch(arch) if arch else None
     loaded = machine_code(read_input(file), arch)
     graphs: list[tuple[str, CallGraph]] = []
@@ -53,14 +48,10 @@ def command(file: str, arch: str | None, form: str, output: Path | None) -> None
         raise no_match(file, (), arch)
     if form == "json":
         cubins = [{"place": place, **asdict(graph)} for place, graph in graphs]
-        text = json.dumps({"schema": SCHEMA, "file": file, "cubins": cubins}, indent=2) + "\n"
+        print_json("callgraph", {"file": file, "cubins": cubins})
     else:
         draw = _text if form == "text" else _dot
-        text = "\n".join(draw(place, graph) for place, graph in graphs)
-    if output is None:
-        click.echo(text, nl=False)
-    else:
-        write_whole(output, text.encode())
+        click.echo("\n".join(draw(place, graph) for place, graph in graphs), nl=False)
 
 
 def _text(place: str, graph: CallGraph) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,8 +9,16 @@ from pathlib import Path
 import click
 
 from sassxlate.cfg.view.picture import Picture
+from sassxlate.cli.grammar import Command
+from sassxlate.cli.options import (
+    arch_option,
+    format_of,
+    format_option,
+    one_kernel_option,
+    output_path_option,
+)
 from sassxlate.errors import UsageError, Where
-from sassxlate.output import SCHEMA, write_whole
+from sassxlate.output import as_json, write_whole
 from sassxlate.runtime_shim.ptx.machine_code import machine_code
 
 _ONE = ("svg", "html")  # one picture per file
@@ -25,19 +32,16 @@ def _drawings() -> Mapping[str, Callable[[Picture], str]]:
     return {"text": to_text, "dot": to_dot, "svg": to_svg, "html": to_html}
 
 
-@click.command(short_help="A kernel's control-flow graph")
+@click.command(
+    cls=Command,
+    short_help="A kernel's control-flow graph",
+    example="sassxlate cfg ./saxpy -k '*saxpy*' --arch sm_80 -o saxpy.svg",
+)
 @click.argument("file", metavar="FILE")
-@click.option("-k", "--kernel", required=True, help="Kernel name (mangled or demangled) or glob.")
-@click.option("--arch", help="Only this architecture, e.g. sm_80.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "dot", "json", "svg", "html"]),
-    help="Default: by the output's suffix, else text.",
-)
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Write to this file instead of stdout."
-)
+@one_kernel_option
+@arch_option
+@format_option("dot", "svg", "html")
+@output_path_option
 @click.option(
     "--counts",
     metavar="RUN.json",
@@ -45,7 +49,9 @@ def _drawings() -> Mapping[str, Callable[[Picture], str]]:
 )
 @click.option("--run", is_flag=True, help="Run FILE with ARGS and show execution counts of blocks.")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
 def command(
+    context: click.Context,
     file: str,
     kernel: str,
     arch: str | None,
@@ -68,7 +74,8 @@ def command(
     from sassxlate.cfg.view.text import to_data
     from sassxlate.lowering.report.graphs import graphs
 
-    kind = form or _by_name(output)
+    del form
+    kind = format_of(context)
     if args and not run:
         raise UsageError("SX0836", "arguments for a program need --run")
     if run and counts is not None:
@@ -86,7 +93,7 @@ def command(
         chosen = block_counts.with_counts(chosen, found, file, every=arch is not None)
     if kind == "json":
         listed = [to_data(g.picture) for g in chosen]
-        text = json.dumps({"schema": SCHEMA, "file": file, "kernels": listed}, indent=1) + "\n"
+        text = as_json("cfg", {"file": file, "kernels": listed}, 1) + "\n"
     elif kind in _ONE:
         if len(chosen) > 1:
             names = ", ".join(sorted({f"{g.picture.name} {g.picture.target}" for g in chosen}))
@@ -120,8 +127,3 @@ def _heads(picture: Picture) -> Mapping[int, str]:
         start: ", ".join(([] if runs is None else [f"ran {runs:,}"]) + ([note] if note else []))
         for start, (runs, note) in found.items()
     }
-
-
-def _by_name(output: Path | None) -> str:
-    names = {".dot": "dot", ".gv": "dot", ".json": "json", ".svg": "svg", ".html": "html"}
-    return names.get(output.suffix.lower(), "text") if output else "text"

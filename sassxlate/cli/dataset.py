@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from sassxlate.cli.grammar import Command, Group
+from sassxlate.cli.options import arches_option, format_option, jobs_option, printing_options
 from sassxlate.errors import EXIT_NEGATIVE, ModelError, SassxlateError
+from sassxlate.output import print_json, shows_progress
 
 if TYPE_CHECKING:
     from sassxlate.llm.dataset.build import DatasetSettings, Progress
@@ -18,16 +20,9 @@ if TYPE_CHECKING:
     from sassxlate.llm.dataset.improve import Progress as Round
 
 
-@click.group(short_help="Build the dataset of proved pairs that the model learns from")
+@click.group(cls=Group, short_help="Build the dataset of proved pairs that the model learns from")
 def command() -> None:
-    """Build pairs of a SASS region in canonical form and the cheapest proved RDNA3 for it.
-
-    \b
-    sassxlate dataset generate KERNELS --count 4000 -j 16
-    sassxlate dataset build DATA KERNELS /usr/lib/python3/dist-packages/cupy -j 16
-    sassxlate dataset tokens DATA -o TOKENS --most 60
-    sassxlate dataset improve DATA --model MODEL --samples 8 -j 16
-    """
+    """Build pairs of a SASS region in canonical form and the cheapest proved RDNA3 for it."""
 
 
 def _shard(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[int, int]:
@@ -51,7 +46,7 @@ def _settings(
 
 _share = click.FloatRange(0, 0.9)
 _common = [
-    click.option("-j", "--jobs", default=0, help="Processes (default: all cores)."),
+    jobs_option(),
     click.option("--seed", default=0, show_default=True, help="Seed for splits and kernels."),
     click.option(
         "--valid", default=0.01, show_default=True, type=_share, help="Share of the programs."
@@ -72,14 +67,14 @@ def _cores(jobs: int) -> int:
     return jobs if jobs > 0 else cores()
 
 
-@command.command(short_help="Pairs from cubins and programs")
+@command.command(
+    short_help="Pairs from cubins and programs", example="sassxlate dataset build DATA ./saxpy -j 2"
+)
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 @click.argument(
     "sources", metavar="[SOURCES]...", nargs=-1, type=click.Path(exists=True, path_type=Path)
 )
-@click.option(
-    "--arch", "arches", multiple=True, help="Only these architectures, e.g. sm_80; may repeat."
-)
+@arches_option
 @click.option("--search/--no-search", default=True, help="Look for cheaper code than the rules'.")
 @click.option(
     "--lifted/--no-lifted", default=False, help="Ask LLVM's backend for cheaper code too (slower)."
@@ -91,7 +86,7 @@ def _cores(jobs: int) -> int:
     metavar="PATTERN=TEXT",
     help="Licence of matching sources.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the datasheet as JSON.")
+@format_option()
 def build(
     folder: Path,
     sources: tuple[Path, ...],
@@ -99,7 +94,7 @@ def build(
     search: bool,
     lifted: bool,
     licences: tuple[str, ...],
-    as_json: bool,
+    form: str | None,
     jobs: int,
     seed: int,
     valid: float,
@@ -142,10 +137,15 @@ def build(
         click.echo(f"part {shard[0]} of {shard[1]} is done: {progress.rows} pairs", err=True)
         return
     sheet = finish(folder, terms)
-    if as_json:
-        click.echo(json.dumps(sheet))
+    if form == "json":
+        print_json("dataset-build", _fields(sheet))
     else:
         click.echo((folder / "datasheet.md").read_text(encoding="utf-8"), nl=False)
+
+
+def _fields(value: Mapping[str, Any]) -> dict[str, Any]:
+    """A file's content without its own number."""
+    return {key: part for key, part in value.items() if key != "schema"}
 
 
 def _licence(text: str) -> tuple[str, str]:
@@ -155,16 +155,21 @@ def _licence(text: str) -> tuple[str, str]:
     return pattern, terms
 
 
-@command.command(short_help="Generate kernels to take pairs from")
+@command.command(
+    short_help="Generate kernels to take pairs from",
+    example="sassxlate dataset generate KERNELS --count 100 -j 2",
+)
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--count", default=100, show_default=True, help="Programs.")
 @click.option(
     "--kernels", default=12, show_default=True, type=click.IntRange(1), help="Of a program."
 )
+@format_option()
 def generate(
     folder: Path,
     count: int,
     kernels: int,
+    form: str | None,
     jobs: int,
     seed: int,
     valid: float,
@@ -190,29 +195,49 @@ def generate(
         told=show.generated,
     )
     show.clear()
-    click.echo(f"{good} programs, {bad} refused by the compiler")
+    if form == "json":
+        print_json("dataset-generate", {"programs": good, "refused": bad})
+    else:
+        click.echo(f"{good} programs, {bad} refused by the compiler")
     if good + bad < len(range(shard[0], count, shard[1])):
         click.echo("some are left; call again", err=True)
         raise SystemExit(EXIT_NEGATIVE)
 
 
-@command.command(short_help="Write the dataset as `sassxlate train` takes it")
+@command.command(
+    short_help="Write the dataset as `sassxlate train` takes it",
+    example="sassxlate dataset tokens DATA -o TOKENS --most 60",
+)
 @click.argument("folder", metavar="DIR", type=click.Path(exists=True, path_type=Path))
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Directory.")
+@click.option(
+    "-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR",
+    help="Write to this folder.",
+)  # fmt: skip
 @click.option(
     "--split", type=click.Choice(["train", "valid", "test"]), multiple=True, help="May repeat."
 )
 @click.option("--most", type=float, metavar="MIB", help="Size limit for each split.")
-@click.option("-j", "--jobs", default=0, help="Processes (default: all cores).")
+@jobs_option()
+@format_option()
 def tokens(
-    folder: Path, output: Path, split: tuple[str, ...], most: float | None, jobs: int
+    folder: Path,
+    output: Path,
+    split: tuple[str, ...],
+    most: float | None,
+    jobs: int,
+    form: str | None,
 ) -> None:
     """Write tokenised shards of DIR's splits (default: train and valid) for `sassxlate train`."""
     from sassxlate.llm.dataset.files import split_shards
     from sassxlate.llm.dataset.tokens import Written, write_tokens
 
+    written: list[dict[str, Any]] = []
+
     def told(one: Written) -> None:
-        click.echo(f"{one.path} {one.examples} examples {one.bytes} bytes")
+        row = {"file": str(one.path), "examples": one.examples, "bytes": one.bytes}
+        written.append(row)
+        if form != "json":
+            click.echo(f"{one.path} {one.examples} examples {one.bytes} bytes")
 
     limit = None if most is None else int(most * (1 << 20))
     # A small dataset may have no held-out program.
@@ -221,9 +246,14 @@ def tokens(
         old.unlink()  # of programs that may now be in the training split
     for name in wanted:
         write_tokens(folder, output, name, limit, told, _cores(jobs))
+    if form == "json":
+        print_json("dataset-tokens", {"written": written})
 
 
-@command.command(short_help="Let a model look for cheaper answers")
+@command.command(
+    short_help="Let a model look for cheaper answers",
+    example="sassxlate dataset improve DATA --model MODEL --samples 8",
+)
 @click.argument("folder", metavar="DIR", type=click.Path(exists=True, path_type=Path))
 @click.option(
     "--model", required=True, type=click.Path(exists=True, path_type=Path), help="A checkpoint."
@@ -236,7 +266,7 @@ def tokens(
 )
 @click.option("--limit-seconds", type=float, help="Start no new work after this many seconds.")
 @click.option("--seed", default=0, show_default=True, help="Seed for questions and samples.")
-@click.option("-j", "--jobs", default=0, help="Processes that verify answers (default: all cores).")
+@jobs_option()
 @click.option(
     "--device", default="auto", show_default=True, metavar="auto|numpy|DEVICE",
     help="Where the model runs: a torch device, or numpy for a CPU without torch.",
@@ -248,7 +278,7 @@ def tokens(
 @click.option(
     "--unproved", is_flag=True, help="Keep cheaper answers that are not proved, in unproved.jsonl."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+@printing_options()
 def improve(
     folder: Path,
     model: Path,
@@ -260,7 +290,7 @@ def improve(
     device: str,
     temperature: float,
     unproved: bool,
-    as_json: bool,
+    form: str,
 ) -> None:
     """Ask a trained model for answers to DIR's training split, costly and new questions first. Each
     answer that is proved and costs less than the known one replaces it when DIR's shards are
@@ -289,8 +319,8 @@ def improve(
     )
     show.clear()
     made = rounds.figures(progress, name)
-    if as_json:
-        click.echo(json.dumps(made))
+    if form == "json":
+        print_json("dataset-improve", _fields(made))
         return
     for key, value in made.items():
         click.echo(f"{key} {value}")
@@ -312,7 +342,7 @@ class _Shown:
 
     def _line(self, text: str) -> None:
         now = time.monotonic()
-        if sys.stderr.isatty() and now - self.last > 0.2:
+        if shows_progress() and now - self.last > 0.2:
             self.last, self.visible = now, True
             click.echo(f"\r{text}\x1b[K", err=True, nl=False)
 
@@ -346,7 +376,12 @@ class _Shown:
 TOKENS = "tokens"  # the folder in a dataset that `sassxlate train` reads
 
 
-@click.command("make", short_help="Kernels, pairs and tokens in one go")
+@click.command(
+    "make",
+    cls=Command,
+    short_help="Kernels, pairs and tokens in one go",
+    example="sassxlate dataset make DATA --count 100 -j 2",
+)
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 @click.argument(
     "sources", metavar="[SOURCES]...", nargs=-1, type=click.Path(exists=True, path_type=Path)
@@ -356,7 +391,8 @@ TOKENS = "tokens"  # the folder in a dataset that `sassxlate train` reads
 @click.option("--seed", default=0, show_default=True, help="Seed for splits and kernels.")
 @click.option("--most", type=float, metavar="MIB", help="Size limit of the tokens of each split.")
 @click.option("--search/--no-search", default=True, help="Look for cheaper code than the rules'.")
-@click.option("-j", "--jobs", default=0, help="Processes (default: all cores).")
+@jobs_option()
+@format_option()
 @click.pass_context
 def make(
     ctx: click.Context,
@@ -367,19 +403,24 @@ def make(
     most: float | None,
     search: bool,
     jobs: int,
+    form: str | None,
 ) -> None:
     """Generate kernels (DIR/kernels), build the dataset DIR from them and from SOURCES, and write
     its tokens (DIR/tokens): `dataset generate`, `build` and `tokens` with their usual options.
 
-    Finished work is not repeated: after an interruption, the same command continues.
+    Finished work is not repeated: after an interruption, the same command continues.  As JSON
+    it prints the documents of the three commands, one after the other.
     """
     kernels = folder / "kernels"
-    ctx.invoke(generate, folder=kernels, count=count, seed=seed, jobs=jobs, shard=(0, 1))
+    ctx.invoke(generate, folder=kernels, count=count, seed=seed, jobs=jobs, shard=(0, 1), form=form)
     ctx.invoke(
         build, folder=folder, sources=(kernels, *sources), seed=seed, jobs=jobs, search=search,
-        shard=(0, 1), licences=(f"{kernels.name}/=Apache-2.0 (made by `sassxlate dataset`)",),
+        shard=(0, 1), form=form,
+        licences=(f"{kernels.name}/=Apache-2.0 (made by `sassxlate dataset`)",),
     )  # fmt: skip
-    ctx.invoke(tokens, folder=folder, output=folder / TOKENS, split=(), most=most, jobs=jobs)
+    ctx.invoke(
+        tokens, folder=folder, output=folder / TOKENS, split=(), most=most, jobs=jobs, form=form
+    )
 
 
 command.add_command(make)

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from sassxlate.cfg.view.side_by_side import Beside
     from sassxlate.disasm.containers import Cubin, Kernel
 
-import json
 import sys
 from pathlib import Path
 
@@ -26,13 +25,25 @@ import click
 from click.core import ParameterSource
 
 from sassxlate.cfg.view.picture import Picture
-from sassxlate.cli.options import target_option
+from sassxlate.cli.grammar import Command
+from sassxlate.cli.kernel_names import KernelName
+from sassxlate.cli.options import (
+    arch_option,
+    format_of,
+    format_option,
+    output_path_option,
+    target_option,
+)
 from sassxlate.disasm.inputs import read_code_object
 from sassxlate.errors import UsageError, Where
-from sassxlate.output import SCHEMA, write_whole
+from sassxlate.output import as_json, write_whole
 
 
-@click.command(short_help="Show the differences between two kernels")
+@click.command(
+    cls=Command,
+    short_help="Show the differences between two kernels",
+    example="sassxlate diff old new -k '*saxpy*' -o difference.html",
+)
 @click.argument("left", metavar="A")
 @click.argument("right", metavar="[B]", required=False)
 @click.option(
@@ -42,25 +53,24 @@ from sassxlate.output import SCHEMA, write_whole
 )
 @target_option
 @click.option(
-    "-k", "--kernel", default="*", help="Kernel name (mangled or demangled) or glob, in both files."
-)
-@click.option("--kernel-b", help="The kernel of B, if it has another name.")
-@click.option("--arch", help="Only this architecture of A, e.g. sm_80.")
-@click.option("--arch-b", help="Only this architecture of B (default: A's, if B has it).")
+    "-k", "--kernel", default="*", type=KernelName(), metavar="NAME",
+    help="Kernel name (mangled, demangled or a glob), in both files.",
+)  # fmt: skip
 @click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "html"]),
-    help="Default: by the output's suffix, else text.",
+    "--kernel-b", type=KernelName(), metavar="NAME",
+    help="The kernel of B, if it has another name.",
+)  # fmt: skip
+@arch_option
+@click.option(
+    "--arch-b", metavar="SM", help="Only this architecture of B (default: A's, if B has it)."
 )
+@format_option("html")
 @click.option(
     "--whole",
     is_flag=True,
     help="In text, also print equal blocks (SASS beside its RDNA3 is always complete).",
 )
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Write to this file instead of stdout."
-)
+@output_path_option
 @click.pass_context
 def command(
     context: click.Context,
@@ -90,8 +100,8 @@ def command(
     from sassxlate.cfg.diff.text import same, to_data, to_text
     from sassxlate.cfg.pages.diff import to_html
 
-    suffix = output.suffix.lower() if output else ""
-    kind = form or {".json": "json", ".html": "html"}.get(suffix, "text")
+    del form
+    kind = format_of(context)
     if (right is None) == (against is None):
         raise UsageError("SX0840", "give B or --against rdna3")
     if right is None and (kernel_b or arch_b):
@@ -127,7 +137,7 @@ def command(
         else:
             out.append(to_text(a, b, found, whole=whole))
     if kind == "json":
-        out = [json.dumps({"schema": SCHEMA, "kernels": data}, indent=1) + "\n"]
+        out = [as_json("diff", {"kernels": data}, 1) + "\n"]
     _write(output, "\n".join(out))
     sys.exit(0 if equal else 1)
 
@@ -234,7 +244,7 @@ def _written(file: str, found: list[Beside], kind: str) -> str:
 
     if kind == "json":
         kernels = [to_data(one) for one in found]
-        return json.dumps({"schema": SCHEMA, "kernels": kernels}, indent=1) + "\n"
+        return as_json("diff-translation", {"kernels": kernels}, 1) + "\n"
     if kind != "html":
         return "\n".join(map(to_text, found))
     if len(found) != 1:

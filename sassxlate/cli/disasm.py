@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from sassxlate.cli.options import arch_option, format_option, kernel_option
+from sassxlate.cli.grammar import Command
+from sassxlate.cli.options import arch_option, kernel_option, printing_options
 from sassxlate.disasm.containers import Function, Kernel
 from sassxlate.disasm.inputs import (
     arch_name,
@@ -22,7 +23,7 @@ from sassxlate.output import print_json, print_lines
 from sassxlate.runtime_shim.ptx.machine_code import machine_code
 
 
-@click.command()
+@click.command(cls=Command, example="sassxlate disasm ./saxpy -k '*saxpy*' --arch sm_80")
 @click.argument("file", metavar="FILE")
 @kernel_option
 @arch_option
@@ -36,7 +37,7 @@ from sassxlate.runtime_shim.ptx.machine_code import machine_code
     "--source-line", "source", flag_value="line", help="Print source lines without call sites."
 )
 @click.option("--source-ptx", "source", flag_value="ptx", help="Print lines of the PTX source.")
-@format_option
+@printing_options()
 @click.pass_context
 def command(
     context: click.Context,
@@ -47,7 +48,7 @@ def command(
     control: bool,
     source: Mode | None,
     descriptors: bool,
-    output_format: str,
+    form: str,
 ) -> None:
     """Print the SASS of a fat binary, cubin, object file or archive as nvdisasm -c does.
 
@@ -59,7 +60,7 @@ def command(
     Code objects for RDNA3 (linked, relocatable, in offload bundles or HIP programs) print as
     llvm-objdump does; with --encoding the lines are those of llvm-objdump -dr.
     """
-    as_json = output_format == "json"
+    as_json = form == "json"
     code_object = read_code_object(file)
     loaded = None if code_object is not None else read_input(file)
     if loaded is not None and not loaded.fatbins:
@@ -115,6 +116,6 @@ def command(
     if not found:
         raise no_match(file, kernels, arch)
     if as_json:
-        print_json({"file": file, "kernels": listed})
+        print_json("disasm", {"file": file, "kernels": listed})
     if bad:
         context.exit(EXIT_BAD_WORDS)

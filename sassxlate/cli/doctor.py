@@ -16,7 +16,8 @@ from typing import Literal
 import click
 
 from sassxlate import __version__, toolchain
-from sassxlate.cli.options import format_option, target_option
+from sassxlate.cli.grammar import Command
+from sassxlate.cli.options import printing_options, target_option
 from sassxlate.errors import SassxlateError
 from sassxlate.output import print_json
 from sassxlate.runtime_shim import paths
@@ -76,14 +77,12 @@ class Check:
     fix: str = ""
 
 
-@click.command()
+@click.command(cls=Command, example="sassxlate doctor ./saxpy")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @target_option
-@format_option
+@printing_options()
 @click.pass_context
-def command(
-    context: click.Context, files: tuple[str, ...], target: str, output_format: str
-) -> None:
+def command(context: click.Context, files: tuple[str, ...], target: str, form: str) -> None:
     """Check what is installed, what is missing and how to get it; of executables and shared
     objects: which CUDA runtime they have, and whether `run` can replace it.
 
@@ -91,8 +90,8 @@ def command(
     """
     asked = [partial(_file, path) for path in files] or checks_for(target)
     checks = [check() for check in asked]
-    if output_format == "json":
-        print_json({"version": __version__, "checks": [asdict(c) for c in checks]})
+    if form == "json":
+        print_json("doctor", {"version": __version__, "checks": [asdict(c) for c in checks]})
     else:
         _print(checks)
     if any(c.state == "missing" for c in checks):

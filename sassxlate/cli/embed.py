@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sassxlate.cli.options import kernel_option
+from sassxlate.cli.grammar import Command
+from sassxlate.cli.options import format_option, jobs_option, kernel_option
 from sassxlate.disasm.amdgpu_machines import RDNA3
 from sassxlate.output import print_json
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 EXIT_REFUSED = 3
 
 
-@click.command()
+@click.command(cls=Command, example="sassxlate embed ./saxpy -o saxpy.amd && ./saxpy.amd")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path),
@@ -52,12 +53,8 @@ EXIT_REFUSED = 3
     show_default=True,
     help="The processors that run the emulated device's code; none: for AMD cards alone.",
 )
-@click.option("-j", "jobs", type=click.IntRange(1, 1024), help="At a time (default: all cores).")
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
-    help="Output format.",
-)  # fmt: skip
-@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@jobs_option()
+@format_option()
 def command(
     file: Path,
     output: Path,
@@ -66,18 +63,14 @@ def command(
     libraries: str,
     targets: tuple[str, ...],
     isas: tuple[str, ...],
-    jobs: int | None,
-    form: str,
-    quiet: bool,
+    jobs: int,
+    form: str | None,
 ) -> None:
     """Write FILE with the translation of its kernels in a segment of its own.
 
     The result runs as under `sassxlate run`, on an AMD card or the emulated device, but needs
     neither Python nor the translation service, and translates nothing.  A kernel that is refused
     is carried as a refusal.
-
-    \b
-    sassxlate embed app -o app.amd && ./app.amd
 
     The exit status is 0, or 3 if some kernels are refused; the file is written then, too.
     """
@@ -97,15 +90,15 @@ def command(
             targets=tuple(dict.fromkeys(targets)),
             isas=[isa for isa in ISAS if isa in isas],
             patterns=kernels,
-            width=jobs,
-            told=(lambda _: None) if quiet else shown.tell,
+            width=jobs or None,
+            told=shown.tell,
         )
     finally:
         shown.clear()
     for line in (*done.faults, *done.refused.values(), *done.remarks):
         click.echo(f"sassxlate: {line}", err=True)
     if form == "json":
-        print_json({
+        print_json("embed", {
             "file": str(output),
             "bytes": done.size,
             "kernels": done.kernels,

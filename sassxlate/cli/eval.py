@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from sassxlate.cli.grammar import Command
+from sassxlate.cli.options import arches_option, jobs_option, printing_options
 from sassxlate.errors import EXIT_NEGATIVE
+from sassxlate.output import shows_progress
 
 if TYPE_CHECKING:
     from sassxlate.llm.evaluation.corpus import Corpus
     from sassxlate.llm.evaluation.results import EvaluationRun
 
 
-@click.command(short_help="Measure a model on programs held out of training")
+@click.command(
+    cls=Command,
+    short_help="Measure a model on programs held out of training",
+    example="sassxlate eval ./saxpy --model MODEL --samples 1",
+)
 @click.argument("sources", nargs=-1, type=click.Path(path_type=Path, exists=True))
 @click.option("--model", metavar="PATH_OR_HUB_ID", help="The model (default: the shipped one).")
 @click.option("--dataset", type=click.Path(path_type=Path, exists=True, file_okay=False),
@@ -28,9 +34,7 @@ if TYPE_CHECKING:
               "otherwise all).")  # fmt: skip
 @click.option("--samples", type=click.IntRange(1, 64), default=8, show_default=True,
               help="Most answers sampled per instruction.")  # fmt: skip
-@click.option(
-    "--arch", "arches", multiple=True, help="Only these architectures, e.g. sm_80; may repeat."
-)
+@arches_option
 @click.option("--programs", type=click.IntRange(1), metavar="N",
               help="Sample N programs (all builds of each).")  # fmt: skip
 @click.option("--blocks", "--limit", type=click.IntRange(1), metavar="N",
@@ -38,8 +42,7 @@ if TYPE_CHECKING:
               "not judged.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
               help="Seed of samples and of the choice of programs and blocks.")  # fmt: skip
-@click.option("-j", "--jobs", type=click.IntRange(0), default=0,
-              help="Processes (default: all cores).")  # fmt: skip
+@jobs_option()
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=2.0,
               show_default=True, help="Time limit of each solver query, in seconds.")  # fmt: skip
 @click.option("--device", default="cpu", show_default=True,
@@ -55,7 +58,7 @@ if TYPE_CHECKING:
     type=click.FloatRange(min=0),
     help="Start no new work after this many seconds.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+@printing_options()
 def command(
     sources: tuple[Path, ...],
     model: str | None,
@@ -73,15 +76,11 @@ def command(
     picture: Path | None,
     card: Path | None,
     limit_seconds: float | None,
-    as_json: bool,
+    form: str,
 ) -> None:
     """Ask the model for code for every distinct block of SOURCES (cubins, executables, libraries,
     folders of them), prove its answers, and report how many are proved, what they cost compared
     with the rules' code, how many whole programs are right without the rules, and how fast it is.
-
-    \b
-    sassxlate eval --dataset DATA --programs 40 --results test.jsonl --picture test.svg
-    sassxlate eval ./a.out --model MODEL --samples 1
 
     An unproved block is asked for in parts, then for further answers. Exit status 1:
     --limit-seconds left some blocks; the same command with --results continues.
@@ -135,8 +134,8 @@ def command(
         write_whole(picture, drawn(told).encode())
     if card is not None:
         write_whole(card, _card(model, told, dataset).encode())
-    if as_json:
-        print_json(told)
+    if form == "json":
+        print_json("eval", told)
     else:
         from sassxlate.llm.evaluation.text import lines
 
@@ -173,7 +172,7 @@ class _Shown:
 
     def line(self, text: str, always: bool = False) -> None:
         now = time.monotonic()
-        if sys.stderr.isatty() and (always or now - self.last > 0.2):
+        if shows_progress() and (always or now - self.last > 0.2):
             self.last, self.visible = now, True
             click.echo(f"\r{text}\x1b[K", err=True, nl=False)
 

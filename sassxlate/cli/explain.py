@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from sassxlate.cli.options import format_option
+from sassxlate.cli.grammar import Command
+from sassxlate.cli.options import printing_options
 from sassxlate.errors import UsageError, catalogue, exit_status
 from sassxlate.output import print_json
 
@@ -26,10 +27,10 @@ _AREAS = {
 }
 
 
-@click.command()
+@click.command(cls=Command, example="sassxlate explain SX0107")
 @click.argument("codes", nargs=-1, metavar="[CODE...]")
-@format_option
-def command(codes: tuple[str, ...], output_format: str) -> None:
+@printing_options()
+def command(codes: tuple[str, ...], form: str) -> None:
     """Explain error codes, for example SX0107; without a code, list them all."""
     entries = catalogue()
     wanted = [_normal(code) for code in codes] or sorted(entries)
@@ -38,8 +39,8 @@ def command(codes: tuple[str, ...], output_format: str) -> None:
             near = difflib.get_close_matches(code, entries, n=3, cutoff=0.6)
             hint = f"; do you mean {' or '.join(near)}?" if near else ""
             raise UsageError("SX0814", f"{given!r} is not an error code{hint}")
-    if output_format == "json":
-        print_json({"codes": [_value(code, entries[code]) for code in wanted]})
+    if form == "json":
+        print_json("explain", {"codes": [_value(code, entries[code]) for code in wanted]})
     elif codes:
         click.echo("\n\n".join(_page(code, entries[code]) for code in wanted))
     else:

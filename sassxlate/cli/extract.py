@@ -10,7 +10,8 @@ from pathlib import Path
 
 import click
 
-from sassxlate.cli.options import arch_option, kernel_option
+from sassxlate.cli.grammar import Command
+from sassxlate.cli.options import arch_option, format_option, kernel_option
 from sassxlate.disasm.containers import FatbinEntry, Origin, demangle, parse_cubin
 from sassxlate.disasm.inputs import (
     arch_name,
@@ -20,13 +21,13 @@ from sassxlate.disasm.inputs import (
     require_device_code,
 )
 from sassxlate.errors import ContainerError, UsageError
-from sassxlate.output import make_directory, write_whole
+from sassxlate.output import make_directory, print_json, write_whole
 
 _SUFFIX = {"elf": "cubin", "ptx": "ptx", "ltoir": "ltoir", "other": "bin"}
 _PTX_ENTRY = re.compile(rb"\.entry\s+([\w$.]+)")
 
 
-@click.command()
+@click.command(cls=Command, example="sassxlate extract ./saxpy --kind elf -o cubins")
 @click.argument("file", metavar="FILE")
 @click.option(
     "-o", "--output", default=".", metavar="DIR", help="Directory to write to; - is stdout."
@@ -40,6 +41,7 @@ _PTX_ENTRY = re.compile(rb"\.entry\s+([\w$.]+)")
 )
 @arch_option
 @kernel_option
+@format_option()
 @click.pass_context
 def command(
     context: click.Context,
@@ -48,12 +50,15 @@ def command(
     kind: str,
     arch: str | None,
     kernels: tuple[str, ...],
+    form: str | None,
 ) -> None:
     """Write the entries of a fat binary, decompressed, as NAME.MODULE.ENTRY.ARCH.cubin or .ptx.
 
     With -k, those that hold a kernel of that name.  The paths written are printed.  Exit status 1:
     nothing matched.
     """
+    if form == "json" and output == "-":
+        raise UsageError("SX0812", "--format json and -o - both write to standard output")
     wanted = parse_arch(arch) if arch else None
     loaded = read_input(file)
     require_device_code(loaded)
@@ -75,11 +80,16 @@ def command(
     stem = "stdin" if file == "-" else Path(file).name
     directory = Path(output)
     make_directory(directory)
+    written: list[dict[str, str]] = []
     for origin, entry in chosen:
         arch_text = arch_name(entry.arch, entry.variant)
         name = f"{stem}.{origin.module}.{origin.entry}.{arch_text}.{_SUFFIX[entry.kind]}"
         write_whole(directory / name, _contents(origin, entry, loaded.path))
-        click.echo(directory / name)
+        written.append({"file": str(directory / name), "kind": entry.kind, "arch": arch_text})
+        if form != "json":
+            click.echo(directory / name)
+    if form == "json":
+        print_json("extract", {"from": file, "written": written})
 
 
 def _contents(origin: Origin, entry: FatbinEntry, path: str) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +9,11 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from sassxlate.cli.grammar import Command
+from sassxlate.cli.options import arch_option, one_kernel_option, printing_options
 from sassxlate.errors import UsageError
 from sassxlate.lowering.trace.arguments import LaunchShape, find_cubin, shape_of
-from sassxlate.output import SCHEMA, write_whole
+from sassxlate.output import print_json, write_whole
 from sassxlate.runtime_shim.ptx.machine_code import machine_code
 
 if TYPE_CHECKING:
@@ -23,10 +24,15 @@ if TYPE_CHECKING:
 _COLUMNS = 8  # words per line of a dump
 
 
-@click.command(short_help="Run a kernel's SASS in the reference interpreter")
+@click.command(
+    cls=Command,
+    short_help="Run a kernel's SASS in the reference interpreter",
+    example="sassxlate interpret ./saxpy -k '*saxpy*' --arch sm_80 --arg u32:32 --arg f32:2"
+    " --arg buf:128:ones --arg buf:128:count --dump 3",
+)
 @click.argument("file", metavar="FILE")
-@click.option("-k", "--kernel", required=True, help="Kernel name (mangled or demangled) or glob.")
-@click.option("--arch", help="Only this architecture, e.g. sm_80.")
+@one_kernel_option
+@arch_option
 @click.option("--grid", default="1", metavar="X[,Y[,Z]]", help="Blocks.")
 @click.option("--block", default="32", metavar="X[,Y[,Z]]", help="Threads of a block.")
 @click.option("--shared", type=click.IntRange(0), default=0, help="Dynamic shared memory, bytes.")
@@ -64,7 +70,7 @@ _COLUMNS = 8  # words per line of a dump
 @click.option(
     "--limit", type=click.IntRange(0), default=0, help="Limit of warp instructions; 0: none."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
+@printing_options()
 def command(
     file: str,
     kernel: str,
@@ -80,7 +86,7 @@ def command(
     stop_at: str | None,
     order: str,
     limit: int,
-    as_json: bool,
+    form: str,
 ) -> None:
     """Run one launch of a kernel in the reference interpreter of SASS; nothing is translated.
 
@@ -103,8 +109,8 @@ def command(
         if not path:
             raise UsageError("SX0826", "--out N:FILE")
         write_whole(Path(path), data[address].tobytes())
-    if as_json:
-        click.echo(json.dumps(_record(found, done, given, data)))
+    if form == "json":
+        print_json("interpret", _record(found, done, given, data))
         return
     for address, words in wanted:
         _dump(data[address], int(words) if words.isdecimal() else None)
@@ -169,7 +175,6 @@ def _record(
     import hashlib
 
     return {
-        "schema": SCHEMA,
         "kernel": kernel.name,
         "executed": done.executed,
         "seen": sorted(done.seen),

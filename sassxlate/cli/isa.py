@@ -7,22 +7,25 @@ from pathlib import Path
 
 import click
 
+from sassxlate.cli.grammar import Command
+from sassxlate.cli.options import format_option
 from sassxlate.disasm.inputs import arch_name, parse_arch
 from sassxlate.disasm.sass import reference
 from sassxlate.disasm.sass.codec.decode import generation_of
 from sassxlate.errors import UsageError
-from sassxlate.output import make_directory, print_lines, write_whole
+from sassxlate.output import make_directory, print_json, print_lines, write_whole
 
 _LAYOUT = "layout"  # the page about the layout common to all instructions
 
 
-@click.command()
+@click.command(cls=Command, example="sassxlate isa IADD3 --arch sm_80")
 @click.argument("names", nargs=-1, metavar="[MNEMONIC...]")
 @click.option("--arch", metavar="SM", help="Only the forms of this architecture, like sm_80.")
 @click.option(
-    "--write", "folder", metavar="DIR", help="Write all pages to this folder as Markdown."
+    "-o", "--output", "folder", metavar="DIR", help="Write all pages to this folder as Markdown."
 )
-def command(names: tuple[str, ...], arch: str | None, folder: str | None) -> None:
+@format_option()
+def command(names: tuple[str, ...], arch: str | None, folder: str | None, form: str | None) -> None:
     """Print the pages of SASS instructions: forms, bits, operands, modifiers, examples.
 
     Without a mnemonic, list them all.  `layout` is the page about the layout common to all
@@ -33,6 +36,10 @@ def command(names: tuple[str, ...], arch: str | None, folder: str | None) -> Non
     found = [_page(name, generation, number) for name in names]
     if folder is not None:
         _write(Path(folder), generation)
+    elif form == "json":
+        every = names or tuple(reference.mnemonics())
+        listed = [{"name": n.upper(), "page": _page(n, generation, number)} for n in names]
+        print_json("isa", {"mnemonics": [n.upper() for n in every], "pages": listed})
     elif found:
         print_lines("\n".join(found).splitlines())
     else:

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from sassxlate.cli.options import arch_option, format_option, kernel_option
+from sassxlate.cli.grammar import Command
+from sassxlate.cli.options import arch_option, kernel_option, printing_options
 from sassxlate.disasm.containers import Cubin, FatbinEntry, LoadedFile, Origin, parse_cubin
 from sassxlate.disasm.inputs import (
     arch_name,
@@ -22,13 +23,13 @@ from sassxlate.output import print_json, table
 from sassxlate.runtime_shim.ptx.machine_code import machine_code
 
 
-@click.command()
+@click.command(cls=Command, example="sassxlate ls ./saxpy")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @kernel_option
 @arch_option
 @click.option("--attributes", is_flag=True, help="Print every record of .nv.info, decoded.")
 @click.option("--relocations", is_flag=True, help="Print every relocation, by section and offset.")
-@format_option
+@printing_options()
 @click.pass_context
 def command(
     context: click.Context,
@@ -37,7 +38,7 @@ def command(
     arch: str | None,
     attributes: bool,
     relocations: bool,
-    output_format: str,
+    form: str,
 ) -> None:
     """List what fat binaries hold: entries with architecture, kind and size, and their kernels.
 
@@ -56,10 +57,11 @@ def command(
             errors.append(error)
             continue
         answers.append(answer)
-        if output_format == "text":
+        if form == "text":
             _print(answer)
-    if output_format == "json":
-        print_json({"files": answers, "errors": [{"code": e.code, "text": str(e)} for e in errors]})
+    if form == "json":
+        told = [{"code": e.code, "text": str(e)} for e in errors]
+        print_json("ls", {"files": answers, "errors": told})
     for problem in errors:
         click.echo(f"sassxlate: {problem}", err=True)
     if errors:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import functools
+import io
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
+from sassxlate.cli.kernel_names import KernelName
 from sassxlate.disasm.amdgpu_machines import RDNA3
-from sassxlate.errors import SassxlateError
 from sassxlate.llm.engine import choose
+from sassxlate.output import note, write_whole
 
 if TYPE_CHECKING:
     from sassxlate.lowering.engine.report import EngineReport
@@ -50,11 +54,7 @@ def show_defects(report: EngineReport | None, kernel: str, file: str) -> None:
     """Prints the proposer's errors, which do not end a translation."""
     if report is not None:
         for error in report.defects(kernel):
-            _warn(error.at(file=file))
-
-
-def _warn(error: SassxlateError) -> None:
-    click.echo(f"sassxlate: warning: {error}", err=True)
+            note(f"warning: {error.at(file=file)}")
 
 
 def engine_options(function: _F) -> _F:
@@ -98,8 +98,21 @@ def kernel_option(function: _F) -> _F:
         "--kernel",
         "kernels",
         multiple=True,
+        type=KernelName(),
         metavar="NAME",
         help="Only kernels with this name (mangled, demangled or a glob); may repeat.",
+    )(function)
+
+
+def one_kernel_option(function: _F) -> _F:
+    """``-k/--kernel`` of commands that work on one kernel."""
+    return click.option(
+        "-k",
+        "--kernel",
+        required=True,
+        type=KernelName(),
+        metavar="NAME",
+        help="The kernel, by its name (mangled, demangled or a glob).",
     )(function)
 
 
@@ -110,19 +123,125 @@ def arch_option(function: _F) -> _F:
     )
 
 
-def format_option(function: _F) -> _F:
-    """``--output-format text|json`` with ``--json`` as its short form."""
+def arches_option(function: _F) -> _F:
+    """``--arch`` of commands that take several."""
+    return click.option(
+        "--arch",
+        "arches",
+        multiple=True,
+        metavar="SM",
+        help="Only this source architecture, like sm_80; may repeat.",
+    )(function)
+
+
+def jobs_option(default: int = 0) -> Callable[[_F], _F]:
+    """``-j/--jobs``, the number of processes; 0 is one per core."""
+    return click.option(
+        "-j",
+        "--jobs",
+        type=click.IntRange(0, 1024),
+        default=default,
+        metavar="N",
+        show_default=bool(default),
+        help=f"Processes at a time{'; 0:' if default else ' (default:'} one per core"
+        f"{'' if default else ')'}.",
+    )
+
+
+def proof_options(function: _F) -> _F:
+    """``--timeout`` and ``--vectors`` of commands that prove a block."""
     function = click.option(
-        "--json", "output_format", flag_value="json", help="Short for --output-format json."
+        "--vectors",
+        type=int,
+        default=4096,
+        show_default=True,
+        help="Random inputs to try if the solver cannot decide.",
     )(function)
     return click.option(
-        "--output-format",
-        "output_format",
-        type=click.Choice(["text", "json"]),
-        default="text",
+        "--timeout",
+        type=float,
+        default=10.0,
         show_default=True,
-        help="Output format.",
+        help="Time limit of the solver per block, in seconds.",
     )(function)
+
+
+_SUFFIXES = {".dot": "dot", ".gv": "dot", ".json": "json", ".svg": "svg", ".html": "html",
+             ".htm": "html", ".md": "markdown", ".graphml": "graphml"}  # fmt: skip
+
+
+def format_option(*more: str) -> Callable[[_F], _F]:
+    """``--format text|json`` and further formats; without it, as :func:`format_of` says."""
+    return click.option(
+        "--format",
+        "form",
+        type=click.Choice(["text", "json", *more]),
+        help="Output format (default: by the suffix of -o, else text).",
+    )
+
+
+def format_of(context: click.Context) -> str:
+    """The format that is asked for: by ``--format``, else by the suffix of ``-o``, else text."""
+    form, output = context.params.get("form"), context.params.get("output")
+    if form is not None:
+        return str(form)
+    (option,) = (p for p in context.command.params if p.name == "form")
+    kinds: Any = getattr(option.type, "choices", ())
+    found = _SUFFIXES.get(output.suffix.lower(), "text") if isinstance(output, Path) else "text"
+    return found if found in kinds else "text"
+
+
+def _standard_output(
+    context: click.Context, parameter: click.Parameter, value: Path | None
+) -> Path | None:
+    del context, parameter
+    return None if value == Path("-") else value
+
+
+def output_path_option(function: _F) -> _F:
+    """``-o/--output FILE``, which the command itself writes to."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        callback=_standard_output,
+        help="Write to this file, which appears when it is complete; - is standard output.",
+    )(function)
+
+
+def printing_options(*more: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """``--format`` and ``-o`` of a command that prints: the function gets ``form``, never None, and
+    what it prints goes to the file."""
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(function)
+        def wrapped(*arguments: Any, **options: Any) -> None:
+            output: Path | None = options.pop("output")
+            options["form"] = format_of(click.get_current_context())
+            if output is None:
+                function(*arguments, **options)
+                return
+            with _into(output):
+                function(*arguments, **options)
+
+        return format_option(*more)(output_path_option(wrapped))
+
+    return decorate
+
+
+@contextlib.contextmanager
+def _into(output: Path) -> Generator[None, None, None]:
+    """What is printed goes to the file, at the end; after a typed error there is none."""
+    data = io.BytesIO()
+    text = io.TextIOWrapper(data, encoding="utf-8", errors="surrogateescape", write_through=True)
+    try:
+        with contextlib.redirect_stdout(text):
+            yield
+    except (SystemExit, click.exceptions.Exit):  # a status that the results have
+        write_whole(output, data.getvalue())
+        raise
+    write_whole(output, data.getvalue())
 
 
 def report_options(function: _F) -> _F:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sassxlate import __version__
+from sassxlate.cli.grammar import Command
 from sassxlate.cli.options import (
     engine_options,
     report_options,
@@ -38,7 +39,11 @@ EXIT_REFUSED = 3
 EXIT_NOT_FOUND = 127
 
 
-@click.command(context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
+@click.command(
+    cls=Command,
+    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
+    example="sassxlate run -- ./saxpy",
+)
 @click.option(
     "--device",
     type=click.Choice(["auto", "emulator", "hip"]),

@@ -9,14 +9,16 @@ from pathlib import Path
 
 import click
 
-from sassxlate.cli.options import target_option
+from sassxlate.cli.grammar import Command
+from sassxlate.cli.options import format_option, target_option
 from sassxlate.errors import ShimError, UsageError
+from sassxlate.output import print_json
 
 EXIT_NEGATIVE = 1
 EXIT_UNSUPPORTED = 3
 
 
-@click.command()
+@click.command(cls=Command, example="sassxlate selftest --only 'early_exit*' -o report.json")
 @click.option(
     "--device",
     type=click.Choice(["auto", "emulator", "hip"]),
@@ -28,15 +30,16 @@ EXIT_UNSUPPORTED = 3
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
     default=Path("sassxlate-selftest.zip"),
     show_default=True,
     help="The report: .json, or .zip with all code objects and their assembly.",
 )
 @click.option(
-    "-k",
-    "--fixture",
+    "--only",
     "patterns",
     multiple=True,
+    metavar="NAME",
     help="Only fixtures that match this name or glob; may repeat.",
 )
 @click.option("--seeds", type=click.IntRange(1, 100), default=2, help="Inputs a kernel.")
@@ -48,6 +51,7 @@ EXIT_UNSUPPORTED = 3
     help="Time limit of a fixture in seconds, translation included.",
 )
 @click.option("--list", "list_only", is_flag=True, help="List the fixtures and exit.")
+@format_option()
 def command(
     device: str,
     target: str,
@@ -56,6 +60,7 @@ def command(
     seeds: int,
     time_limit: float,
     list_only: bool,
+    form: str | None,
 ) -> None:
     """Run single instructions, kernels and programs on a device and write a report.
 
@@ -72,6 +77,9 @@ def command(
     if not chosen:
         raise UsageError("SX0721", f"no fixture matches {' '.join(patterns)}")
     if list_only:
+        if form == "json":
+            print_json("selftest-list", {"fixtures": [fixture.name for fixture in chosen]})
+            return
         for fixture in chosen:
             click.echo(fixture.name)
         return
@@ -81,6 +89,8 @@ def command(
     on_card = _on_card(device, target)
 
     def tell(result: selftest.FixtureResult) -> None:
+        if form == "json":
+            return
         click.echo(f"{result.status.upper():8} {result.name:42} {result.seconds:7.1f} s")
         for line in result.lines[:3]:
             click.echo(f"{'':8} {line}")
@@ -90,15 +100,24 @@ def command(
     with selftest.work_folder() as folder:
         settings = selftest.SelftestSettings(kind, time_limit, seeds, Path(folder), target)
         facts = selftest.device_facts(settings)
-        click.echo(f"device: {facts.get('name', 'unknown')}")
+        if form != "json":
+            click.echo(f"device: {facts.get('name', 'unknown')}")
         results = selftest.run_all(chosen, settings, tell)
     try:
         report.write(output, results, settings, facts, time.monotonic() - begin)
     except OSError as error:
         raise UsageError("SX0813", f"{output}: {error.strerror}") from error
     counts = report.counts(results)
-    click.echo(", ".join(f"{number} {status}" for status, number in counts.items()))
-    click.echo(f"report: {output}")
+    if form == "json":
+        listed = [
+            {"name": r.name, "status": r.status, "seconds": r.seconds, "lines": list(r.lines)}
+            for r in results
+        ]
+        told = {"device": facts, "counts": dict(counts), "report": str(output), "results": listed}
+        print_json("selftest", told)
+    else:
+        click.echo(", ".join(f"{number} {status}" for status, number in counts.items()))
+        click.echo(f"report: {output}")
     if set(counts) - {"pass", "refused"}:
         raise SystemExit(EXIT_NEGATIVE)
     if "refused" in counts:

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from sassxlate.cli.grammar import Group
+from sassxlate.cli.options import printing_options
 from sassxlate.errors import ServiceError
 from sassxlate.output import print_json, print_lines
 from sassxlate.runtime_shim import paths
@@ -16,7 +18,7 @@ EXIT_NONE = 1
 _PATIENCE_S = 10.0
 
 
-@click.group()
+@click.group(cls=Group)
 def command() -> None:
     """Show what the translation service does, or end it.
 
@@ -47,18 +49,9 @@ def _answers(op: str) -> list[tuple[Path, dict[str, Any]]]:
     return found
 
 
-@command.command()
-@click.option(
-    "--format",
-    "--output-format",
-    "output_format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Output format.",
-)
-@click.option("--json", "output_format", flag_value="json", help="Short for --format json.")
-def status(output_format: str) -> None:
+@command.command(example="sassxlate service status")
+@printing_options()
+def status(form: str) -> None:
     """Print what runs, what is stopped or queued, who waits for it and for how long.
 
     For each job: its urgency (wait: an application stands still; better: code for a kernel that
@@ -69,20 +62,25 @@ def status(output_format: str) -> None:
     from sassxlate.runtime_shim.service.status import text
 
     found = _answers("status")
-    if output_format == "json":
+    if form == "json":
         services = [
             {"socket": str(path), **{k: v for k, v in answer.items() if k != "ok"}}
             for path, answer in found
         ]
-        print_json({"services": services})
+        print_json("service-status", {"services": services})
     else:
         print_lines([line for _, one in found for line in text(one)] or ["no service runs"])
     if not found:
         raise SystemExit(EXIT_NONE)
 
 
-@command.command()
-def stop() -> None:
+@command.command(example="sassxlate service stop")
+@printing_options()
+def stop(form: str) -> None:
     """End the services when what applications wait for is done."""
-    for path, _ in _answers("stop"):
+    sockets = [str(path) for path, _ in _answers("stop")]
+    if form == "json":
+        print_json("service-stop", {"stopped": sockets})
+        return
+    for path in sockets:
         click.echo(f"{path}: ends")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sassxlate.cli.options import target_option
+from sassxlate.cli.grammar import Command
+from sassxlate.cli.options import (
+    arch_option,
+    one_kernel_option,
+    printing_options,
+    target_option,
+)
 from sassxlate.errors import UsageError, Where
-from sassxlate.output import write_whole
+from sassxlate.output import note, print_json_line, shows_progress, write_whole
 
 if TYPE_CHECKING:
     from sassxlate.disasm.sass.instruction import RegRef
@@ -34,10 +39,14 @@ _BLOCK = re.compile(r"(?:L_|\.L_)?(?:0x)?([0-9a-f]{1,8})", re.IGNORECASE)
 _ORDERS = ("auto", "together", "warps", "reversed")
 
 
-@click.command(context_settings={"allow_interspersed_args": True})
+@click.command(
+    cls=Command,
+    context_settings={"allow_interspersed_args": True},
+    example="sassxlate trace ./saxpy -k '*saxpy*' --run --arch sm_80 --lane 0",
+)
 @click.argument("file", metavar="FILE")
-@click.option("-k", "--kernel", required=True, help="Kernel name (mangled or demangled) or glob.")
-@click.option("--arch", help="Only this architecture, e.g. sm_80.")
+@one_kernel_option
+@arch_option
 @click.option("--grid", default="1", metavar="X[,Y[,Z]]", help="Blocks.")
 @click.option("--block", default="32", metavar="X[,Y[,Z]]", help="Threads of a block.")
 @click.option("--shared", type=click.IntRange(0), default=0, help="Dynamic shared memory, bytes.")
@@ -90,18 +99,19 @@ _ORDERS = ("auto", "together", "warps", "reversed")
     help="Write execution counts of blocks, for `sassxlate cfg --counts`; "
     "with --run, over all launches of the program.",
 )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each step.")
+@printing_options()
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def command(context: click.Context, /, file: str, **options: Any) -> None:
     """Run one launch of a kernel in strict emulation and in the reference interpreter, and print
     each SASS instruction with the RDNA3 instructions that implement it and the values of its
-    registers before and after it, on both sides.
+    registers before and after it, on both sides.  As JSON each step is a line.
 
     Exit status with --until difference: 0 none, 1 found, 3 not decided.
     """
     from sassxlate.lowering.trace.points import steps
 
+    options["as_json"] = options.pop("form") == "json"
     subject = _subject(file, options)
     every = steps(subject.translated)
     choice = _choice(subject, every, options)
@@ -237,8 +247,7 @@ def _write_counts(subject: Subject, file: str, options: dict[str, Any]) -> None:
         runs, stopped = count(subject, seed=options["strict_seed"], give_up=options["give_up"])
         every = [runs]
         if stopped is not None:
-            text = f"sassxlate: the counts end where it stopped: {stopped.text}"
-            click.echo(text, err=True)
+            note(f"the counts end where it stopped: {stopped.text}")
     text = json.dumps(counts.to_data(every)) + "\n"
     write_whole(options["counts"], text.encode())
 
@@ -275,7 +284,7 @@ def _trace(subject: Subject, choice: Choice, options: dict[str, Any]) -> int:
     if until and end.seen is not None and not options["as_json"]:
         _difference(subject, printer, end, pair, options)
     elif until and end.seen is not None:
-        click.echo(json.dumps(printer.record(end.seen)))
+        print_json_line("trace-step", printer.record(end.seen))
         _states(subject, printer, end, pair, options)
     if not options["as_json"]:
         _notes(choice, pair, end, options, order.value)
@@ -293,7 +302,7 @@ def _largest(choice: Choice) -> int:
 
 def _say(text: str) -> None:
     """Progress, if stderr is a terminal."""
-    if sys.stderr.isatty():
+    if shows_progress():
         click.echo(f"\r\x1b[K{text}", nl=False, err=True)
 
 

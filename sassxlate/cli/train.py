@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from sassxlate.cli.grammar import Command
+from sassxlate.cli.options import format_option
 from sassxlate.errors import EXIT_USAGE
+from sassxlate.output import print_json
 
 if TYPE_CHECKING:
     from sassxlate.llm.training.settings import TrainingSettings
 
 
-@click.command(short_help="Train a model of the block language")
+@click.command(
+    cls=Command,
+    short_help="Train a model of the block language",
+    example="sassxlate train DATA/tokens -o MODEL --size micro --minutes 30",
+)
 @click.argument("shards", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 @click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), required=True,
+              metavar="DIR",
               help="Checkpoints, figures and curves; a restart continues from them.")  # fmt: skip
 @click.option("--held", multiple=True, type=click.Path(path_type=Path, exists=True, dir_okay=False),
               help="A shard to measure on (default: hold out a part).")  # fmt: skip
@@ -44,7 +51,7 @@ if TYPE_CHECKING:
               help="Steps between checkpoints.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=0)
 @click.option("--compile", "compiled", is_flag=True, help="Compile the model with torch.compile.")
-@click.option("--json", "as_json", is_flag=True, help="Print the final figures as JSON.")
+@format_option()
 def command(
     shards: tuple[Path, ...],
     output: Path,
@@ -54,7 +61,7 @@ def command(
     start: Path | None,
     gpus: int | None,
     compiled: bool,
-    as_json: bool,
+    form: str | None,
     **numbers: Any,
 ) -> None:
     """Train a model on tokenised SHARDs: files, or a dataset's folder with those in it
@@ -80,8 +87,8 @@ def command(
         figures = _together(chosen, output, settings, aside, device, count)
     if not figures:  # one of several processes, not the first
         return
-    if as_json:
-        click.echo(json.dumps(figures))
+    if form == "json":
+        print_json("train", figures)
     else:
         click.echo(
             f"step {figures['step']}: loss of held-out answers {figures['held_loss']:.4f},"

@@ -13,8 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sassxlate.cli.grammar import Command
 from sassxlate.cli.options import (
+    arch_option,
     engine_options,
+    format_option,
+    kernel_option,
     report_options,
     show_defects,
     target_option,
@@ -28,7 +32,7 @@ from sassxlate.disasm.inputs import (
 )
 from sassxlate.errors import SassxlateError
 from sassxlate.lowering.report.pages import begin
-from sassxlate.output import make_directory, write_whole
+from sassxlate.output import document, make_directory, quiet, write_whole
 from sassxlate.runtime_shim.ptx.machine_code import machine_code
 from sassxlate.runtime_shim.writer import UNIT, writer
 
@@ -76,15 +80,19 @@ def _chosen(
                 yield stem, where, cubin, kernel
 
 
-@click.command(short_help="SASS to RDNA3: assembly, code objects, a report")
-@click.argument("file", metavar="FILE")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Directory.")
-@click.option(
-    "-k", "--kernel", "kernels", multiple=True, help="Kernel name (mangled or demangled) or glob."
+@click.command(
+    cls=Command,
+    short_help="SASS to RDNA3: assembly, code objects, a report",
+    example="sassxlate translate ./saxpy --arch sm_80 -o translated",
 )
-@click.option("--arch", help="Only this source architecture, e.g. sm_80.")
-@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-@click.option("--verify", is_flag=True, help="Prove each block as `sassxlate verify` does.")
+@click.argument("file", metavar="FILE")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="DIR", help="Write to this folder."
+)
+@kernel_option
+@arch_option
+@format_option()
+@click.option("--verify", is_flag=True, help="Prove each block as `sassxlate verify blocks` does.")
 @target_option
 @click.option(
     "--dump-after",
@@ -100,7 +108,7 @@ def command(
     output: Path | None,
     kernels: tuple[str, ...],
     arch: str | None,
-    as_json: bool,
+    form: str | None,
     verify: bool,
     target: str,
     dumped: tuple[str, ...],
@@ -132,14 +140,15 @@ def command(
     wrote what, registers and occupancy, verdicts, refused kernels and the reasons.  With it, -o may
     be left out.
     """
+    as_json = form == "json"
     if verify:
-        from sassxlate.cli.verify import require_solver
+        from sassxlate.cli.verdicts import require_solver
 
         require_solver()
     if output is None and report is None and not dumped:
         raise click.UsageError("Missing option '-o' / '--output' (or '--report', '--dump-after').")
     if as_json and dumped:
-        raise click.UsageError("--json and --dump-after both write to stdout.")
+        raise click.UsageError("--format json and --dump-after both write to stdout.")
     shown = _passes(dumped)
     pages = (
         None if report is None else begin(report, report_format, "translate", file, target, verify)
@@ -195,7 +204,8 @@ def command(
         pages.write()
     if not entries:
         raise no_match(file, kernels, arch)
-    data = {"schema": 1, "file": file, "target": target, "kernels": entries, "refused": refused}
+    value = {"file": file, "target": target, "kernels": entries, "refused": refused}
+    data = document("translate", value)
     if output is not None:
         write_whole(output / "report.json", (json.dumps(data, indent=1) + "\n").encode())
     if as_json:
@@ -224,9 +234,10 @@ def command(
             else:
                 click.echo(f"{entry['arch']:7} refused {entry['refused']['code']}  {name}")
     if verify:
-        from sassxlate.cli.verify import counted
+        from sassxlate.cli.verdicts import counted
 
-        click.echo(f"blocks: {counted(total)}", err=as_json)
+        if not (as_json and quiet()):
+            click.echo(f"blocks: {counted(total)}", err=as_json)
     if total["Refuted"]:
         raise SystemExit(1)
     if refused:
@@ -266,7 +277,7 @@ def _printer(kernel: Kernel, shown: frozenset[str]) -> Callable[[str, object], N
 
 def _verified(done: Translated) -> list[Judged]:
     """The blocks' verdicts; refuted ones are printed."""
-    from sassxlate.cli.verify import print_verdict
+    from sassxlate.cli.verdicts import print_verdict
     from sassxlate.lowering.report.judged import ProofSettings
     from sassxlate.lowering.report.proofs import judge_kernel
     from sassxlate.runtime_shim.cache.verdicts import verdicts

@@ -6,24 +6,20 @@ from pathlib import Path
 
 import click
 
+from sassxlate.cli.grammar import Command
+from sassxlate.cli.options import format_option
 from sassxlate.output import print_json
 
 
-@click.command()
+@click.command(cls=Command, example="sassxlate unembed saxpy.amd -o saxpy")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path),
     help="The file to write.",
 )  # fmt: skip
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
-    help="Output format.",
-)  # fmt: skip
-def command(file: Path, output: Path, form: str) -> None:
+@format_option()
+def command(file: Path, output: Path, form: str | None) -> None:
     """Write the program or library that FILE was made of, bit for bit.
-
-    \b
-    sassxlate unembed app.amd -o app
 
     FILE must be as `sassxlate embed` wrote it: not stripped or changed otherwise.
     """
@@ -31,6 +27,6 @@ def command(file: Path, output: Path, form: str) -> None:
 
     size = unembed(file, output)
     if form == "json":
-        print_json({"file": str(output), "bytes": size})
+        print_json("unembed", {"file": str(output), "bytes": size})
     else:
         click.echo(f"{output}: {size} bytes")

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sassxlate.cli.options import target_option
+from sassxlate.cli.grammar import Command
+from sassxlate.cli.options import format_option, jobs_option, target_option
 from sassxlate.errors import UsageError
+from sassxlate.output import print_json, quiet
 
 if TYPE_CHECKING:
     from sassxlate.runtime_shim.service.early.warm import Progress
@@ -21,7 +23,7 @@ _BAR = 30  # characters
 _TERMINAL_S, _LINES_S = 0.2, 10.0  # between two tellings
 
 
-@click.command()
+@click.command(cls=Command, example="sassxlate warm ./saxpy -j 4")
 @click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "--kernels-of",
@@ -31,7 +33,7 @@ _TERMINAL_S, _LINES_S = 0.2, 10.0  # between two tellings
     help="Only the kernels in the record of a run (`sassxlate cache runs` names them); without "
     "FILE, of the files that it names.",
 )
-@click.option("-j", "jobs", type=click.IntRange(1, 1024), help="At a time (default: all cores).")
+@jobs_option()
 @click.option(
     "--tier",
     type=click.Choice(["auto", "baseline", "llvm"]),
@@ -40,8 +42,14 @@ _TERMINAL_S, _LINES_S = 0.2, 10.0  # between two tellings
     help="For runs with this tier: baseline only translates, the others compile, too.",
 )
 @target_option
+@format_option()
 def command(
-    files: tuple[Path, ...], record: Path | None, jobs: int | None, tier: str, target: str
+    files: tuple[Path, ...],
+    record: Path | None,
+    jobs: int,
+    tier: str,
+    target: str,
+    form: str | None,
 ) -> None:
     """Translate and compile the kernels of FILES (programs, libraries, fat binaries, cubins).
 
@@ -82,7 +90,7 @@ def command(
             compiles=tier != "baseline",
             record=key,
             device=device,
-            width=jobs,
+            width=jobs or None,
             job_limit_s=JOB_LIMIT_S,
             told=shown.tell,
         )
@@ -94,7 +102,17 @@ def command(
         click.echo(f"sassxlate: {line}", err=True)
     what = "interrupted" if result.interrupted else "done"
     refused = f", {result.refused} of them refused" if result.refused else ""
-    click.echo(f"{what}: {result.done} of {result.kernels} kernels{refused}")
+    if form == "json":
+        told: dict[str, object] = {
+            "kernels": result.kernels,
+            "done": result.done,
+            "refused": result.refused,
+            "interrupted": result.interrupted,
+            "faults": list(dict.fromkeys(result.faults)),
+        }
+        print_json("warm", told)
+    else:
+        click.echo(f"{what}: {result.done} of {result.kernels} kernels{refused}")
     if result.interrupted:
         raise SystemExit(EXIT_INTERRUPTED)
     if result.refused or result.faults:
@@ -111,7 +129,7 @@ class Shown:
 
     def tell(self, progress: Progress) -> None:
         now = time.monotonic()
-        if now < self._next:
+        if now < self._next or quiet():
             return
         self._next = now + (_TERMINAL_S if self._terminal else _LINES_S)
         text = line(progress)

@@ -168,7 +168,9 @@ def test_diff_of_sass_and_its_code_object(tmp_path: Path) -> None:
         assert done.output == fresh.replace("translated now", "the code object's own map")
     data = json.loads(run.invoke(command, [SAXPY, other, "--format", "json"]).output)
     (kernel,) = data["kernels"]
-    assert (data["schema"], kernel["target"], kernel["against"]) == (1, "sm_90", "gfx1100")
+    assert (data["schema"], kernel["target"], kernel["against"]) == (
+        "sassxlate.diff-translation/1", "sm_90", "gfx1100"
+    )  # fmt: skip
     sass = [row for part in kernel["parts"] for row in part["rows"] if "sass" in row]
     assert len(sass) == kernel["sass"]
     for wrong, code in (

@@ -176,7 +176,7 @@ def test_command() -> None:
     differs = run.invoke(command, [*args, "--arch-b", "sm_90"])
     assert differs.exit_code == 1
     data = json.loads(run.invoke(command, [*args, "--arch-b", "sm_90", "--format", "json"]).output)
-    assert data["schema"] == 1
+    assert data["schema"] == "sassxlate.diff/1"
     one = data["kernels"][0]
     assert one["left"]["blocks"] == one["right"]["blocks"] == 16
     assert len(one["pairs"]) >= 15

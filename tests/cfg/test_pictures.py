@@ -208,7 +208,7 @@ def test_command(kind: str, tmp_path: Path) -> None:
     assert "IMAD" in text
     if kind == "json":
         data = json.loads(text)
-        assert data["schema"] == 1
+        assert data["schema"] == "sassxlate.cfg/1"
         blocks = data["kernels"][0]["blocks"]
         assert [b["index"] for b in blocks] == [*range(len(blocks))]
         assert len(data["kernels"][0]["loops"]) == 2

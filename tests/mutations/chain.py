@@ -69,7 +69,7 @@ def limited() -> Generator[None]:
 def arguments(command: str, file: Path, out: Path) -> list[str]:
     """The command line of one subcommand on ``file``."""
     extra = {
-        "ls": ["--json"],
+        "ls": ["--format", "json"],
         "extract": ["-o", str(out / "extract")],
         "disasm": ["--encoding", "--control"],
         "cfg": ["-k", "*"],

@@ -69,7 +69,7 @@ class Original:
 
 
 def _ls(rng: Chance, file: Path, _out: Path, _other: Path) -> list[str]:
-    more = rng.choice(([], ["--json"], ["--arch", "sm_80"], ["-k", "*"]))
+    more = rng.choice(([], ["--format", "json"], ["--arch", "sm_80"], ["-k", "*"]))
     return ["ls", str(file), *more]
 
 
@@ -80,8 +80,8 @@ def _extract(rng: Chance, file: Path, out: Path, _other: Path) -> list[str]:
 
 def _disasm(rng: Chance, file: Path, _out: Path, _other: Path) -> list[str]:
     more = rng.choice(
-        ([], ["--encoding", "--control"], ["--json"], ["--source"], ["--source-line"],
-         ["--source-ptx"], ["--control", "--json"])
+        ([], ["--encoding", "--control"], ["--format", "json"], ["--source"], ["--source-line"],
+         ["--source-ptx"], ["--control", "--format", "json"])
     )  # fmt: skip
     return ["disasm", str(file), *more]
 
@@ -122,7 +122,7 @@ def _interpret(rng: Chance, file: Path, _out: Path, other: Path) -> list[str]:
     forms = {4: ("u32:5", "f32:1.5", "u32:64"), 8: ("buf:256:floats", "buf:1k", "u64:0")}
     sizes = parameters(other.read_bytes())
     arguments = [f"--arg={rng.choice(forms.get(size, ('u32:5',)))}" for size in sizes]
-    more = rng.choice(([], ["--json"], ["--trace", "0"]))
+    more = rng.choice(([], ["--format", "json"], ["--trace", "0"]))
     return ["interpret", str(file), "-k", "*", "--grid", "1", "--block", "32",
             "--limit", "3000", *arguments, *more]  # fmt: skip
 
@@ -137,7 +137,18 @@ def _trace(_rng: Chance, file: Path, _out: Path, _other: Path) -> list[str]:
 
 
 def _verify(_rng: Chance, file: Path, _out: Path, _other: Path) -> list[str]:
-    return ["verify", str(file), "--no-cache", "-j", "1", "--timeout", "0.05", "--vectors", "2"]
+    return [
+        "verify",
+        "blocks",
+        str(file),
+        "--no-cache",
+        "-j",
+        "1",
+        "--timeout",
+        "0.05",
+        "--vectors",
+        "2",
+    ]
 
 
 LIGHT = (_ls, _ls, _extract, _disasm, _disasm, _callgraph)

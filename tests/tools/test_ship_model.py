@@ -79,7 +79,7 @@ def test_the_card_has_the_figures_of_eval(checkpoint: Path, tmp_path: Path) -> N
     out = tmp_path / "README.md"
     program = ROOT / "fixtures" / "kernels" / "sm_90" / "early_exit.cubin"
     words = ["eval", str(program), "--model", str(checkpoint), "--samples", "1", "-j", "1"]
-    done = CliRunner().invoke(cli, [*words, "--card", str(out), "--json"])
+    done = CliRunner().invoke(cli, [*words, "--card", str(out), "--format", "json"])
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
     text = out.read_text()

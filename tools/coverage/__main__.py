@@ -6,7 +6,7 @@
     python -m tools.coverage merge -o FORMS FORMS...        # several counts as one
     python -m tools.coverage confirmed RESULT...            # words that silicon computes as we do
     python -m tools.coverage rules --arch 90                # what becomes of each form's rule
-    python -m tools.coverage findings JSONL...      # sassxlate verify --rules --json, summed
+    python -m tools.coverage findings JSONL...      # sassxlate verify rules --format json, summed
     python -m tools.coverage table                          # docs/coverage.md, from these
 
 An opcode form is a mnemonic with its modifiers and kinds of operands.  ``fixtures/coverage`` keeps

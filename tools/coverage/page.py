@@ -324,7 +324,7 @@ often, and how well their translation is checked. `python -m tools.coverage tabl
 from `fixtures/coverage`: `forms.xz` (counts of 221 programs of three public suites built for sm_80
 and sm_90, of ten wheels from PyPI, and of this repository's programs), `confirmed.txt` ({words:,}
 words with {keys:,} different modifiers whose results on an H200 agree with our semantics),
-`rules.txt` and `findings.txt` (`sassxlate verify --rules`).
+`rules.txt` and `findings.txt` (`sassxlate verify rules`).
 
 The columns: *Occurrences* counts instructions in the code. *Apart*: textures, surfaces, TMA and
 Blackwell's tensor memory. *Control* (branches, barriers, convergence) and *hints* (fences, cache
@@ -352,7 +352,7 @@ with a typed error. Figures are shares of occurrences, and numbers of forms. For
 sm_120: forms that sm_90 does not have; for sm_75 and sm_80 the most frequent of these. A tested
 form had 2**20 inputs, for this word or for all words of the form together
 (`lowering/verify/block/rule_evidence.py` and below)."""
-_FINDINGS = """`sassxlate verify --rules` generates words of all forms of a rule's instructions:
+_FINDINGS = """`sassxlate verify rules` generates words of all forms of a rule's instructions:
 every modifier, sign and selector by itself, 24 random combinations for each row of the tables,
 RZ and PT, destinations that are sources or overlap them, guards, constants, uniform registers. Each
 is checked in two environments: all lanes together, and some lanes waiting elsewhere. *Tested*:

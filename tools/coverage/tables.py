@@ -121,8 +121,8 @@ Findings = dict[int, tuple[dict[str, dict[str, int]], dict[tuple[str, str], int]
 
 
 def summed(lines: Iterable[str], known: Findings, *, some: bool = False) -> Findings:
-    """With the findings of ``sassxlate verify --rules --json``; of each architecture in full, or
-    of ``some`` rules, whose counts alone change (what is known of immediates stays)."""
+    """With the findings of ``sassxlate verify rules --format json``; of each architecture in full,
+    or of ``some`` rules, whose counts alone change (what is known of immediates stays)."""
     fresh: Findings = {}
     for line in lines:
         found = json.loads(line)

@@ -4,7 +4,7 @@
     DATA/datasheet.json \\
         --hybrid hybrid.json [--int8] [-o llm/weights]
 
-The figures are what `sassxlate eval --json` and `sassxlate bench hybrid --json` print.
+The figures are what `sassxlate eval` and `sassxlate bench hybrid` print with `--format json`.
 Called again, without a checkpoint, it makes the card anew.  What is too large is refused.
 """
 

@@ -15,7 +15,7 @@ from sassxlate.disasm.sass.instruction import Instruction
 from sassxlate.lowering.rules import TABLE
 from sassxlate.lowering.rules.rule import choose
 
-COMMAND = "sassxlate verify --rules"
+COMMAND = "sassxlate verify rules"
 
 
 @dataclass(frozen=True, slots=True)

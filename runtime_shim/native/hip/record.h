@@ -1,4 +1,4 @@
-// A record of launches for `sassxlate verify --run`: memory before and after each of them.
+// A record of launches for `sassxlate verify launches`: memory before and after each of them.
 #pragma once
 #include "launch.h"
 

@@ -54,7 +54,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     "command",
     [
         ("ls",),
-        ("ls", "--json"),
+        ("ls", "--format", "json"),
         ("extract", "-k", "*", "-o", "OUT"),
         ("extract", "-o", "OUT"),
         ("disasm",),

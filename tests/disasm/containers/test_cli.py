@@ -43,10 +43,10 @@ def test_listing() -> None:
 
 
 def test_json() -> None:
-    result = run("ls", DATA / "size.fatbin", DATA / "linked.fatbin", "--json")
+    result = run("ls", DATA / "size.fatbin", DATA / "linked.fatbin", "--format", "json")
     assert result.exit_code == 0
     answer = json.loads(result.output)
-    assert answer["schema"] == 1
+    assert answer["schema"] == "sassxlate.ls/1"
     assert answer["errors"] == []
     first, second = answer["files"]
     assert [e["compression"] for e in first["entries"]] == ["zstd"] * 3
@@ -58,7 +58,7 @@ def test_json() -> None:
 
 def test_filters() -> None:
     for arguments in (("--arch", "sm_90"), ("--arch", "sm_90a"), ("--arch", "90a")):
-        result = run("ls", DATA / "size.fatbin", *arguments, "--output-format", "json")
+        result = run("ls", DATA / "size.fatbin", *arguments, "--format", "json")
         (found,) = json.loads(result.output)["files"][0]["entries"]
         assert found["arch"] == "sm_90a"
     result = run("ls", DATA / "size.fatbin", "--arch", "volta")

@@ -152,7 +152,9 @@ def test_listed_on_demand() -> None:
     assert re.search(r"\.nv\.info +EIATTR_REGCOUNT +SVAL +function=_Z6helperf registers=0x25", text)
     assert re.search(r"\.text\._Z6helperf +0x0100 +R_CUDA_ABS32_HI_32 +_Z6helperf \+ 0x130", text)
     assert "EICOMPAT_ATTR_ISA_CLASS" in text
-    (entry,) = json.loads(run("ls", "--attributes", "--json", RELOCATABLE))["files"][0]["entries"]
+    (entry,) = json.loads(run("ls", "--attributes", "--format", "json", RELOCATABLE))["files"][0][
+        "entries"
+    ]
     assert {a["format"] for a in entry["attributes"]} == {"SVAL", "HVAL", "BVAL"}
     assert all(a["decoded"] or isinstance(a["value"], str) for a in entry["attributes"])
 
@@ -231,5 +233,5 @@ def test_command() -> None:
     assert dot.startswith("digraph calls {")
     assert '"mutual_recursion" -> "$mutual_recursion$_Z4evenji";' in dot
     answer = json.loads(run("callgraph", "--format", "json", path))
-    assert answer["schema"] == 1
+    assert answer["schema"] == "sassxlate.callgraph/1"
     assert {n["recursive"] for n in answer["cubins"][0]["nodes"]} == {True, False}

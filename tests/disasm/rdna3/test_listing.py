@@ -98,7 +98,7 @@ def test_own_code_object() -> None:
     assert "\n0000000000001500 <lds>:\n\ts_load_b64 s[2:3], s[0:1], null " in printed
     assert " // 000000001500:\n" in printed
     assert ".amdhsa_kernel lds\n\t.amdhsa_group_segment" in run("--descriptors", str(BENCH))
-    (kernel,) = json.loads(run("--json", str(BENCH)))["kernels"]
+    (kernel,) = json.loads(run("--format", "json", str(BENCH)))["kernels"]
     assert kernel["arch"] == "gfx1100"
     assert kernel["descriptor"]["kernarg_size"] > 0
     first = kernel["instructions"][0]

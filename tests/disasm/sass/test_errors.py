@@ -128,7 +128,7 @@ def test_json(tmp_path: Path) -> None:
     place = data.index(kernel.code) + 16 * 5
     damaged = tmp_path / "damaged.cubin"
     damaged.write_bytes(data[:place] + UNKNOWN.to_bytes(16, "little") + data[place + 16 :])
-    result = CliRunner().invoke(command, [str(damaged), "--json"])
+    result = CliRunner().invoke(command, [str(damaged), "--format", "json"])
     assert result.exit_code == EXIT_BAD_WORDS
     (listed,) = json.loads(result.output)["kernels"]
     records = listed["instructions"]

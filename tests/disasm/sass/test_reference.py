@@ -158,9 +158,9 @@ def test_unknown_mnemonics_name_those_alike() -> None:
 
 def test_command_writes_all_pages(tmp_path: Path, pages: dict[str, str]) -> None:
     folder = tmp_path / "new" / "sass"
-    assert run("--write", str(folder)) == f"{len(pages)} pages in {folder}\n"
+    assert run("-o", str(folder)) == f"{len(pages)} pages in {folder}\n"
     assert {p.name: p.read_text() for p in folder.iterdir()} == pages
     (tmp_path / "file").touch()
-    assert "SX0813" in run("--write", str(tmp_path / "file"), status=2)
-    assert "SX0838" in run("--write", str(tmp_path / "other"), "IMADD", status=2)
+    assert "SX0813" in run("-o", str(tmp_path / "file"), status=2)
+    assert "SX0838" in run("-o", str(tmp_path / "other"), "IMADD", status=2)
     assert not (tmp_path / "other").exists()

@@ -190,9 +190,11 @@ def test_an_empty_folder_is_no_dataset(tmp_path: Path) -> None:
 def test_the_command(sources: Path, tmp_path: Path) -> None:
     path = sources / "vote_forms.sm_80.cubin"
     options = ["--test", "0.3", "-j", "1", "--no-search"]
-    run = CliRunner().invoke(command, ["build", str(tmp_path / "d"), str(path), *options, "--json"])
+    run = CliRunner().invoke(
+        command, ["build", str(tmp_path / "d"), str(path), *options, "--format", "json"]
+    )
     assert run.exit_code == 0, run.output
-    assert json.loads(run.stdout)["schema"] == 1
+    assert json.loads(run.stdout)["schema"] == "sassxlate.dataset-build/1"
     run = CliRunner().invoke(
         command, ["build", str(tmp_path / "e"), str(path), *options, "--limit-seconds", "0"]
     )

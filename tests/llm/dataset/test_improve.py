@@ -187,7 +187,18 @@ def test_the_command(data: tuple[Path, Answers], tmp_path: Path) -> None:
     model = tmp_path / "model"
     config = replace(SIZES["tiny"], vocab=len(vocabulary()), context=512)
     save(model, config, random_weights(config, 1))
-    options = ["--model", str(model), "--samples", "2", "-j", "1", "--questions", "3", "--json"]
+    options = [
+        "--model",
+        str(model),
+        "--samples",
+        "2",
+        "-j",
+        "1",
+        "--questions",
+        "3",
+        "--format",
+        "json",
+    ]
     run = CliRunner().invoke(command, ["improve", str(folder), *options, "--device", "numpy"])
     assert run.exit_code == 0, run.output
     made = json.loads(run.stdout)

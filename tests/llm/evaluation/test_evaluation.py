@@ -239,7 +239,7 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "100.00 %" in done.output
     assert "CASS-7B" in done.output
     assert (tmp_path / "p.svg").read_text().startswith("<svg")
-    done = CliRunner().invoke(cli, [*options, "--json", "--blocks", "4"])
+    done = CliRunner().invoke(cli, [*options, "--format", "json", "--blocks", "4"])
     told = json.loads(done.stdout)
     assert told["blocks"]["sm_80"]["distinct"] == 4
     done = CliRunner().invoke(cli, [*options, "--limit-seconds", "0"])

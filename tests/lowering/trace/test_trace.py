@@ -82,10 +82,11 @@ def test_what_timing_decides_is_no_difference() -> None:
 
 
 def test_lines_of_json() -> None:
-    out = trace(*STORES, *ARGS, "--json", "--lane", "3-4", "--register", "R6,P4")
+    out = trace(*STORES, *ARGS, "--format", "json", "--lane", "3-4", "--register", "R6,P4")
     *rows, end = [json.loads(line) for line in out.splitlines()]
     assert end == {
-        "schema": 1, "end": "done", "text": "the chosen warps ran to their end", "steps": len(rows),
+        "schema": "sassxlate.trace-end/1", "end": "done",
+        "text": "the chosen warps ran to their end", "steps": len(rows),
         "taken_over": {}, "met": True,
     }  # fmt: skip
     assert [row["step"] for row in rows] == list(range(1, len(rows) + 1))
@@ -176,7 +177,9 @@ def test_defects_are_found_where_they_are(name: str, tmp_path: Path) -> None:
     launch = [*STORES, "--arg", "buf:4k:random", "--arg", "buf:4k:random", "--arg", "buf:64k",
               "--arg", "i32:40", "--grid", "2", *until]  # fmt: skip
     assert trace(*launch, status=1).startswith("difference: ")
-    first, *lines = [json.loads(line) for line in trace(*launch, "--json", status=1).splitlines()]
+    first, *lines = [
+        json.loads(line) for line in trace(*launch, "--format", "json", status=1).splitlines()
+    ]
     assert first["end"] == kind
     if kind == "memory":
         assert f"/*{offset:04x}*/" in first["text"], first
@@ -230,7 +233,7 @@ def test_traps_on_both_sides(tmp_path: Path) -> None:
 
 def test_a_trap_of_one_side(tmp_path: Path) -> None:
     file = str(wrong.patched("predicated_stores", {0x110: "@P0 BPT.TRAP 0x1"}, tmp_path / "k"))
-    out = trace(file, *STORES[1:], *ARGS, "--until", "difference", "--json")
+    out = trace(file, *STORES[1:], *ARGS, "--until", "difference", "--format", "json")
     assert json.loads(out.splitlines()[0])["end"] in ("done", "both")
 
 

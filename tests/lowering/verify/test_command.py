@@ -11,7 +11,7 @@ from click.testing import CliRunner
 pytest.importorskip("z3", reason="z3-solver is not installed")
 
 from sassxlate.cli import main
-from sassxlate.cli.verify import command
+from sassxlate.cli.verify.blocks import command
 
 PROGRAMS = Path(__file__).resolve().parents[3] / "fixtures" / "programs"
 
@@ -19,14 +19,15 @@ PROGRAMS = Path(__file__).resolve().parents[3] / "fixtures" / "programs"
 def test_saxpy_is_proved() -> None:
     done = CliRunner().invoke(command, [str(PROGRAMS / "saxpy"), "--arch", "sm_90", "-v"])
     assert done.exit_code == 0, done.output
-    lines = done.output.splitlines()
+    lines = done.stdout.splitlines()
     assert lines[-1] == "all: 2 proved"
     assert "unknown" not in done.output
 
 
 def test_json() -> None:
     done = CliRunner().invoke(
-        command, [str(PROGRAMS / "collatz"), "--arch", "sm_80", "--json", "--timeout", "3"]
+        command,
+        [str(PROGRAMS / "collatz"), "--arch", "sm_80", "--format", "json", "--timeout", "3"],
     )
     assert done.exit_code == 0, done.output
     records = [json.loads(line) for line in done.stdout.splitlines()]
@@ -37,7 +38,7 @@ def test_json() -> None:
 
 def test_no_such_kernel(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(["verify", str(PROGRAMS / "saxpy"), "-k", "nothing*"])
+        main(["verify", "blocks", str(PROGRAMS / "saxpy"), "-k", "nothing*"])
     assert ended.value.code == 2
     assert "nothing*" in capsys.readouterr().err
 
@@ -56,7 +57,7 @@ def test_translate(tmp_path: Path) -> None:
 def test_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kept verdicts are used, damaged ones are not; --no-cache proves again."""
     monkeypatch.setenv("SASSXLATE_CACHE_DIR", str(tmp_path))
-    arguments = [str(PROGRAMS / "saxpy"), "--arch", "sm_90", "--json", "-j1"]
+    arguments = [str(PROGRAMS / "saxpy"), "--arch", "sm_90", "--format", "json", "-j1"]
 
     def cached(*more: str) -> list[bool]:
         done = CliRunner().invoke(command, [*arguments, *more])
@@ -78,5 +79,5 @@ def test_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_processes() -> None:
     """Any number of processes gives the same answers."""
     arguments = [str(PROGRAMS / "collatz"), "--no-cache", "-v"]
-    one, two = (CliRunner().invoke(command, [*arguments, j]).output for j in ("-j1", "-j2"))
+    one, two = (CliRunner().invoke(command, [*arguments, j]).stdout for j in ("-j1", "-j2"))
     assert one == two

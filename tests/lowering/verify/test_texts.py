@@ -10,7 +10,7 @@ pytest.importorskip("z3", reason="z3-solver is not installed")
 
 from click.testing import CliRunner
 
-from sassxlate.cli.verify import command
+from sassxlate.cli.verify.text import command
 from sassxlate.disasm.rdna3 import encode
 from sassxlate.disasm.rdna3.codec.text.parse import parse
 from sassxlate.disasm.rdna3.instruction import I, Inst, S, V
@@ -46,11 +46,11 @@ def test_bugs(path: Path) -> None:
 
 
 def test_command() -> None:
-    done = CliRunner().invoke(command, ["--text", str(HERE / "broken" / "no_wait.toml")])
+    done = CliRunner().invoke(command, [str(HERE / "broken" / "no_wait.toml")])
     assert done.exit_code == 1
     assert "missing wait: v6 is used at" in done.output
     assert "global_load_b32 v6, v[4:5], off" in done.output
-    done = CliRunner().invoke(command, ["--text", str(HERE / "proved" / "carry.toml")])
+    done = CliRunner().invoke(command, [str(HERE / "proved" / "carry.toml")])
     assert done.output == "proved\n"
 
 

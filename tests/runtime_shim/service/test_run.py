@@ -235,7 +235,7 @@ def test_cache_command(env: dict[str, str], tmp_path: Path) -> None:
     file.parent.mkdir(parents=True)
     file.write_bytes(b"12345")
     assert cache("dir") == f"{tmp_path / 'cache'}\n"
-    stats = json.loads(cache("stats", "--json"))
+    stats = json.loads(cache("stats", "--format", "json"))
     assert stats["areas"]["host"] == {"files": 1, "bytes": 5}
     assert cache("clean") == "5 bytes freed\n"
     assert not file.exists()

@@ -172,7 +172,7 @@ def test_a_run_is_recorded(place: Path) -> None:
     status = path.stat()
     _run(place)
     assert path.stat().st_mtime_ns == status.st_mtime_ns
-    listed = json.loads(_sassxlate("cache", "runs", "--json").stdout)["runs"]
+    listed = json.loads(_sassxlate("cache", "runs", "--format", "json").stdout)["runs"]
     assert [entry["file"] for entry in listed] == [str(path)]
     launched = _made(place)
     copy = place / "RUN.json"

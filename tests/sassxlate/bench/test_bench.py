@@ -29,8 +29,8 @@ def run(*args: str) -> Any:
 
 
 def answer(*args: str) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(run(*args, "--json").stdout)
-    assert document["schema"] == 1
+    document: dict[str, Any] = json.loads(run(*args, "--format", "json").stdout)
+    assert document["schema"] == "sassxlate.bench-figures/1"
     assert set(document["machine"]) == MACHINE
     assert document["figures"]
     for figure in document["figures"]:

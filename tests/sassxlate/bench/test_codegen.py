@@ -90,7 +90,7 @@ def test_the_page_meets_the_target_and_explains_the_rest() -> None:
 @needs_compilers
 def test_one_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SASSXLATE_CACHE_DIR", str(tmp_path))
-    done = _measured("codegen", "-k", "^saxpy$", "--output-format", "json")
+    done = _measured("codegen", "--only", "^saxpy$", "--format", "json")
     (kernel,) = json.loads(done)["kernels"]
     assert (kernel["waves"], kernel["different"]) == (2048, 0)
     ours, clang = kernel["ours"]["dynamic"], kernel["clang"]["dynamic"]

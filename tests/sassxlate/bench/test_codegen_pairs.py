@@ -100,7 +100,7 @@ def _object_of(path: Path, folder: Path) -> Path:
 def test_a_pair_of_files(tmp_path: Path) -> None:
     """Our own code object in AMD's place: the same instructions."""
     hip = _object_of(CUBIN, tmp_path)
-    command_line = ["codegen", "--pairs", str(CUBIN), str(hip), "--output-format", "json"]
+    command_line = ["codegen", "--pairs", str(CUBIN), str(hip), "--format", "json"]
     done = CliRunner().invoke(command, command_line)
     assert done.exit_code == 0, done.output
     (kernel,) = json.loads(done.output)["kernels"]

@@ -61,8 +61,8 @@ def test_command(tmp_path: Path) -> None:
         pytest.skip("no nvcc")
     config = replace(SIZES["tiny"], vocab=len(vocabulary()))
     save(tmp_path / "m", config, random_weights(config, 1))
-    words = ["bench", "hybrid", "-k", "^saxpy$", "--model", str(tmp_path / "m")]
-    done = CliRunner().invoke(cli, [*words, "--json", "--check"])
+    words = ["bench", "hybrid", "--only", "^saxpy$", "--model", str(tmp_path / "m")]
+    done = CliRunner().invoke(cli, [*words, "--format", "json", "--check"])
     assert done.exit_code == 1, done.output  # nothing is saved
     made = json.loads(done.stdout)
     (row,) = made["programs"]

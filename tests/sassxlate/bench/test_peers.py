@@ -47,7 +47,7 @@ def test_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     done = CliRunner().invoke(cli, ["bench", "peers"])
     assert done.exit_code == 0, done.output
     assert re.fullmatch(r"skipped: no PoCL: libOpenCL-missing.so.1 cannot be .*\n", done.output)
-    done = CliRunner().invoke(cli, ["bench", "peers", "--json"])
+    done = CliRunner().invoke(cli, ["bench", "peers", "--format", "json"])
     assert json.loads(done.output)["skipped"].startswith("libOpenCL-missing")
 
 

@@ -51,4 +51,4 @@ def test_an_unknown_pass_is_a_usage_error_that_lists_them(name: str) -> None:
 
 
 def test_json_and_dumps_do_not_mix() -> None:
-    assert _run("--dump-after", "all", "--json").exit_code == 2
+    assert _run("--dump-after", "all", "--format", "json").exit_code == 2

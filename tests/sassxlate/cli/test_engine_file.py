@@ -15,7 +15,8 @@ from click.testing import CliRunner, Result
 from sassxlate.cli.bench import command as bench
 from sassxlate.cli.doctor import command as doctor
 from sassxlate.cli.translate import command as translate
-from sassxlate.cli.verify import command as verify
+from sassxlate.cli.verify import command as verifying
+from sassxlate.cli.verify.blocks import command as verify
 from sassxlate.disasm.containers import load
 from sassxlate.disasm.rdna3.instruction import Inst
 from sassxlate.errors import SassxlateError, UsageError
@@ -140,11 +141,12 @@ def test_verify_judges_the_engines_code(jobs: int) -> None:
     assert missing.refused.message == "refused"
 
 
-@pytest.mark.parametrize("mode", ["--rules", "--run", "--text"])
-def test_only_files_are_verified_with_an_engine(mode: str) -> None:
-    done = call(verify, KERNEL, mode, "--engine", "search")
+def test_only_blocks_of_a_file_are_verified_with_an_engine() -> None:
+    done = call(verify, KERNEL, "--engine", "best")
     assert isinstance(done.exception, SassxlateError)
     assert done.exception.code == "SX1008"
+    for name in ("rules", "text"):
+        assert not [p for p in verifying.commands[name].params if p.name == "engine"]
 
 
 def test_the_rules_are_not_compared_with_themselves() -> None:

@@ -33,8 +33,8 @@ def test_explain_all() -> None:
 
 
 def test_explain_as_json() -> None:
-    answer = json.loads(run("explain", "SX0104", "SX0811", "--json").output)
-    assert answer["schema"] == 1
+    answer = json.loads(run("explain", "SX0104", "SX0811", "--format", "json").output)
+    assert answer["schema"] == "sassxlate.explain/1"
     assert [c["code"] for c in answer["codes"]] == ["SX0104", "SX0811"]
     assert answer["codes"][0]["exit"] == 2
 
@@ -46,7 +46,7 @@ def test_explain_unknown() -> None:
 
 
 def test_doctor_as_json() -> None:
-    result = run("doctor", "--json")
+    result = run("doctor", "--format", "json")
     answer = json.loads(result.output)
     states = {c["name"]: c["state"] for c in answer["checks"]}
     assert states["Python"] == "ok"
@@ -64,7 +64,7 @@ def test_doctor_says_the_capability(
     monkeypatch: pytest.MonkeyPatch, asked: str, state: str, text: str
 ) -> None:
     monkeypatch.setenv("SASSXLATE_CC", asked)
-    answer = json.loads(run("doctor", "--json").output)
+    answer = json.loads(run("doctor", "--format", "json").output)
     (check,) = [c for c in answer["checks"] if c["name"] == "capability"]
     assert (check["state"], text in check["detail"]) == (state, True), check
 
@@ -81,7 +81,7 @@ def test_doctor_survives_a_broken_hip(monkeypatch: pytest.MonkeyPatch, tmp_path:
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "libamdhip64.so.7").write_bytes(b"no library")
     monkeypatch.setenv("ROCM_PATH", str(tmp_path))
-    answer = json.loads(run("doctor", "--json").output)
+    answer = json.loads(run("doctor", "--format", "json").output)
     (hip,) = [c for c in answer["checks"] if c["name"] == "AMD HIP"]
     assert hip["state"] == "optional"
     assert str(tmp_path) in hip["detail"]
@@ -89,7 +89,7 @@ def test_doctor_survives_a_broken_hip(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 def test_doctor_reports_a_read_only_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SASSXLATE_CACHE_DIR", "/proc/nowhere")
-    answer = json.loads(run("doctor", "--json").output)
+    answer = json.loads(run("doctor", "--format", "json").output)
     (cache,) = [c for c in answer["checks"] if c["name"] == "cache"]
     assert cache["state"] == "optional"
 

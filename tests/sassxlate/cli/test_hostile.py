@@ -230,7 +230,7 @@ def test_where_nothing_can_be_written(tmp_path: Path, command: str, place: str) 
     "arguments",
     [
         ("ls", SAXPY),
-        ("ls", "--json", SAXPY),
+        ("ls", "--format", "json", SAXPY),
         ("disasm", SAXPY),
         ("extract", SAXPY, "-o", "-", "--kind", "elf", "--arch", "sm_80", "-k", "*saxpy*"),
         ("explain",),
@@ -259,7 +259,7 @@ def test_reader_that_goes_away() -> None:
     shell = ["bash", "-c", f"{text} | head -1; exit ${{PIPESTATUS[0]}}"]
     done = subprocess.run(shell, capture_output=True, text=True, check=False)
     assert done.stderr == ""
-    assert done.returncode in (0, 1)
+    assert done.returncode in (0, 141)
     assert done.stdout.count("\n") == 1
 
 

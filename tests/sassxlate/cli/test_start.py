@@ -34,9 +34,9 @@ def test_a_command_is_imported_without_the_solver_and_numpy(name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "code"),
     [
-        (("--help",), 0, ""),
-        ((str(CUBIN),), 2, "SX0823"),
-        (("--rules", "IADD3"), 2, "SX0823"),
+        (("blocks", "--help"), 0, ""),
+        (("blocks", str(CUBIN)), 2, "SX0823"),
+        (("rules", "IADD3"), 2, "SX0823"),
     ],
 )
 def test_verify_without_the_solver(arguments: tuple[str, ...], status: int, code: str) -> None:

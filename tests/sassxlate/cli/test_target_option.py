@@ -29,7 +29,8 @@ CUBIN = ROOT / "fixtures" / "kernels" / "sm_90" / "early_exit.cubin"
 OTHER = GFX1102.name
 BUFFERS = 3 * ("--arg", "buf:4k")
 COMMANDS = {
-    "translate", "run", "verify", "trace", "diff", "selftest", "doctor", "bench translate",
+    "translate", "run", "verify blocks", "verify rules", "verify launches", "verify text",
+    "trace", "diff", "selftest", "doctor", "bench translate",
     "bench codegen", "bench cold", "bench peers", "bench programs", "bench hybrid", "warm",
     "cache export", "cache import",
 }  # fmt: skip
@@ -112,7 +113,7 @@ def test_a_command_translates_for_it(arguments: tuple[object, ...], made: list[s
 
 def test_verify_proves_the_code_of_it(made: list[str]) -> None:
     pytest.importorskip("z3", reason="z3-solver is not installed")
-    result = run("verify", CUBIN, "-j", "1", "--target", OTHER)
+    result = run("verify", "blocks", CUBIN, "-j", "1", "--target", OTHER)
     assert (result.exit_code, set(made)) == (0, {OTHER}), result.output
 
 
@@ -130,7 +131,7 @@ def test_rules_are_verified_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(one_instruction, "made_safe", spy)
     result = run(
         "verify",
-        "--rules",
+        "rules",
         "-j",
         "1",
         "--words",
@@ -148,7 +149,7 @@ def test_rules_are_verified_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_block_of_text_has_its_registers(tmp_path: Path) -> None:
     pytest.importorskip("z3", reason="z3-solver is not installed")
     path = next((ROOT / "tests" / "lowering" / "verify" / "proved").glob("*.toml"))
-    assert run("verify", "--text", path, "--target", OTHER).output.startswith("proved")
+    assert run("verify", "text", path, "--target", OTHER).output.startswith("proved")
     texts = read_texts(path.read_text())
     assert block_of(texts, GFX1102).regs.target is GFX1102
     few = replace(GFX1102, sgprs=1)
@@ -173,7 +174,7 @@ def test_doctor_names_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     kfd.touch()
     monkeypatch.setattr(doctor, "_KFD", str(kfd))
     monkeypatch.setattr(doctor, "find_hip", find)
-    answer = json.loads(run("doctor", "--json", "--target", OTHER).output)
+    answer = json.loads(run("doctor", "--format", "json", "--target", OTHER).output)
     (hip,) = (c for c in answer["checks"] if c["name"] == "AMD HIP")
     assert hip["detail"].endswith(f"takes {OTHER} code")
     assert asked == [OTHER]
@@ -187,7 +188,7 @@ def test_selftest_is_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         pytest.skip("the native libraries are not built")
     monkeypatch.setenv("SASSXLATE_CACHE_DIR", str(tmp_path / "cache"))
     output = tmp_path / "report.zip"
-    fixtures = ("-k", "kernel/early_exit/sm_80", "-k", "instructions/scalar/0")
+    fixtures = ("--only", "kernel/early_exit/sm_80", "--only", "instructions/scalar/0")
     result = run("selftest", "--device", "emulator", "--target", OTHER, "-o", output, *fixtures)
     assert result.exit_code == 0, result.output
     with zipfile.ZipFile(output) as archive:

@@ -1,4 +1,4 @@
-"""`sassxlate interpret`, `sassxlate verify --run`, and what the latter concludes."""
+"""`sassxlate interpret`, `sassxlate verify launches`, and what the latter concludes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_dump_and_trace(tmp_path: Path) -> None:
 
 def test_stop_and_json() -> None:
     assert "lane 0 of warp 0, 128 lanes here" in _interpret("--stop-at", "0x30")
-    first, second = (json.loads(_interpret("--json", "--seed", seed)) for seed in "01")
+    first, second = (json.loads(_interpret("--format", "json", "--seed", seed)) for seed in "01")
     assert first["executed"]
     assert set(first["buffers"]) == {"0", "1", "2"}
     assert first["buffers"]["2"] != second["buffers"]["2"]
@@ -149,7 +149,7 @@ def _verify(*arguments: str, capability: str = "9.0") -> str:
     if not (paths.library_dir() / "libcuda.so.1").is_file():
         pytest.skip("the native libraries are not built (pip install .)")
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "sassxlate", "verify", "--run", "-v", *arguments],
+        [sys.executable, "-P", "-m", "sassxlate", "verify", "launches", "-v", *arguments],
         capture_output=True, text=True, check=False, timeout=300,
         env={**os.environ, "SASSXLATE_CC": capability},
     )  # fmt: skip
@@ -166,7 +166,7 @@ def test_launch_by_hand() -> None:
     buffers = [x for _ in range(3) for x in ("--arg", "buf:8k:random")]
     cubin = str(KERNELS / "conversions.cubin")
     shape = ["-k", "conversions", "--grid", "2", "--block", "64", *buffers, "--arg", "i32:100"]
-    assert "all: 1 same" in _verify(cubin, *shape)
+    assert "all: 1 same" in _verify(*shape, cubin)
 
 
 @pytest.mark.sweep

@@ -1,4 +1,4 @@
-"""`sassxlate verify --rules`: words of every form, immediates for all values, broken rules."""
+"""`sassxlate verify rules`: words of every form, immediates for all values, broken rules."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def word(text: str) -> Instruction:
 
 def test_one_rule() -> None:
     done = CliRunner().invoke(
-        cli, ["verify", "--rules", "iabs", "--combinations", "2", "-j", "1", "--json"]
+        cli, ["verify", "rules", "iabs", "--combinations", "2", "-j", "1", "--format", "json"]
     )
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.exit_code == 0, done.output
@@ -46,7 +46,7 @@ def test_one_rule() -> None:
 
 
 def test_no_such_rule() -> None:
-    done = CliRunner().invoke(cli, ["verify", "--rules", "nothing"])
+    done = CliRunner().invoke(cli, ["verify", "rules", "nothing"])
     assert done.exit_code == 2
     assert "SX0803" in done.stderr
 

@@ -23,7 +23,7 @@ Tool = Callable[..., str]
 
 def chosen(*names: str) -> list[str]:
     """Options that choose fixtures."""
-    return [part for name in names for part in ("-k", name)]
+    return [part for name in names for part in ("--only", name)]
 
 
 def report_of(path: Path) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def test_no_card(on_standin: Standin, tmp_path: Path) -> None:
     ("options", "code"),
     [
         (["-o", "report.txt"], "SX0721"),
-        (["-k", "no such"], "SX0721"),
+        (["--only", "no such"], "SX0721"),
         (["-o", "/no/such/directory/report.json"], "SX0813"),
     ],
 )
@@ -179,7 +179,7 @@ def test_bad_options(options: list[str], code: str, on_standin: Standin) -> None
 
 
 def test_list(on_standin: Standin) -> None:
-    outcome = on_standin("selftest", "--list", "-k", "instructions/a*")
+    outcome = on_standin("selftest", "--list", "--only", "instructions/a*")
     assert outcome.status == 0
     assert "instructions/approximate\n" in outcome.output
 
