@@ -14,7 +14,7 @@ struct Batch {
   // Null after a fault: nothing is computed then.
   T *get(int64_t i, const char *name) const {
     T *pointer = at[i];
-    if (extent == 0 || replace::reachable_from_work(pointer, extent * sizeof(T))) return pointer;
+    if (extent == 0 || replace::reachable_from_work(pointer, times(extent, sizeof(T)), !std::is_const_v<T>)) return pointer;
     fault(name, pointer);
     return nullptr;
   }
@@ -191,8 +191,8 @@ cublasStatus do_gemv_many(cublasHandle handle, const char *name, int trans, int6
     const int64_t steps[3] = {o.a_step, o.x_step, o.y_step};
     for (int i = 0; i < 3; ++i) {
       if (!o.table && o.count > 1 && steps[i] < 0) return CUBLAS_STATUS_INVALID_VALUE;
-      const uint64_t all = extents[i] + static_cast<uint64_t>(steps[i]) * static_cast<uint64_t>(o.count - 1);
-      if (!(o.table ? usable(bases[i], static_cast<uint64_t>(o.count), sizeof(T *), name) : usable(bases[i], all, sizeof(T), name)))
+      const uint64_t all = batch_extent(extents[i], o.count, steps[i]);
+      if (!(o.table ? usable(bases[i], static_cast<uint64_t>(o.count), sizeof(T *), name) : usable(bases[i], all, sizeof(T), name, i == 2)))
         return CUBLAS_STATUS_EXECUTION_FAILED;
     }
     return submit(h, [=, fa = Scalar<T>(h, alpha), fb = Scalar<T>(h, beta)] {

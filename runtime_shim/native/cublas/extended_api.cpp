@@ -25,7 +25,7 @@ struct Short {
   char *at;
   int type;
   int64_t n, inc;
-  bool usable(const char *name) const { return sx::cublas::usable(at, vector_extent(n, inc), 2, name); }
+  bool usable(const char *name, bool write = false) const { return sx::cublas::usable(at, vector_extent(n, inc), 2, name, write); }
   char *first() const { return inc < 0 ? at - (n - 1) * inc * 2 : at; }
   std::vector<float> get() const {
     std::vector<float> v(static_cast<size_t>(std::max<int64_t>(n, 0)));
@@ -45,7 +45,8 @@ struct Factor {
   }
   float get() const {
     float value = 0;
-    widen(static_cast<const char *>(at ? at : kept), type, 1, 1, &value);
+    if (at && !sx::replace::reachable_from_work(at, size_of(type))) fault("cuBLAS", at);
+    else widen(static_cast<const char *>(at ? at : kept), type, 1, 1, &value);
     return value;
   }
   int type;
@@ -76,7 +77,7 @@ cublasStatus axpy_ex(cublasHandle handle, int64_t n, const void *alpha, int at, 
     if (!alpha) return CUBLAS_STATUS_INVALID_VALUE;
     if (n <= 0) return CUBLAS_STATUS_SUCCESS;
     const Short v = short_vector(x, xt, n, incx), w = short_vector(y, yt, n, incy);
-    if (!v.usable(name) || !w.usable(name)) return CUBLAS_STATUS_EXECUTION_FAILED;
+    if (!v.usable(name) || !w.usable(name, true)) return CUBLAS_STATUS_EXECUTION_FAILED;
     return submit(h, [=, f = Factor(h, alpha, at)] {
       const std::vector<float> a = v.get();
       std::vector<float> b = w.get();
@@ -98,7 +99,7 @@ cublasStatus scal_ex(cublasHandle handle, int64_t n, const void *alpha, int at, 
     if (!alpha) return CUBLAS_STATUS_INVALID_VALUE;
     if (n <= 0 || incx <= 0) return CUBLAS_STATUS_SUCCESS;
     const Short v = short_vector(x, xt, n, incx);
-    if (!v.usable(name)) return CUBLAS_STATUS_EXECUTION_FAILED;
+    if (!v.usable(name, true)) return CUBLAS_STATUS_EXECUTION_FAILED;
     return submit(h, [=, f = Factor(h, alpha, at)] {
       std::vector<float> a = v.get();
       for (float &value : a) value *= f.get();

@@ -66,8 +66,10 @@ struct Factors {
 
   template <class T>
   T get(int which) const {
-    T value;
-    memcpy(&value, device ? (which ? beta : alpha) : kept[which], sizeof value);
+    T value{};
+    const void *at = device ? (which ? beta : alpha) : kept[which];
+    if (device && !replace::reachable_from_work(at, sizeof value)) fault("cuBLAS", at);
+    else memcpy(&value, at, sizeof value);
     return value;
   }
   float real(int which) const { return half ? get<Half>(which).value() : get<float>(which); }
@@ -160,12 +162,12 @@ struct Job {
   // What an array of pointers holds is known only now.
   bool named_usable(const void *a, const void *b, const void *c) const {
     const Stored sa = stored_a(p), sb = stored_b(p);
-    const uint64_t extents[] = {matrix_extent(sa.rows, sa.columns, p.lda) * size_of(p.a_type),
-                                matrix_extent(sb.rows, sb.columns, p.ldb) * size_of(p.b_type),
-                                matrix_extent(p.m, p.n, p.ldc) * size_of(p.c_type)};
+    const uint64_t extents[] = {times(matrix_extent(sa.rows, sa.columns, p.lda), size_of(p.a_type)),
+                                times(matrix_extent(sb.rows, sb.columns, p.ldb), size_of(p.b_type)),
+                                times(matrix_extent(p.m, p.n, p.ldc), size_of(p.c_type))};
     const void *named[] = {a, b, c};
     for (int i = 0; i < 3; ++i)
-      if (extents[i] && !replace::reachable_from_work(named[i], extents[i])) return fault(name, named[i]), false;
+      if (extents[i] && !replace::reachable_from_work(named[i], extents[i], i == 2)) return fault(name, named[i]), false;
     return true;
   }
   const void *at(const void *base, int64_t i, int64_t step, int type) const {
@@ -174,19 +176,15 @@ struct Job {
   }
 };
 
-uint64_t batch_extent(uint64_t one, const Operands &o, int64_t step) {
-  return one == 0 ? 0 : one + static_cast<uint64_t>(step) * static_cast<uint64_t>(o.count - 1);
-}
-
 bool operands_usable(const char *name, const Product &p, const Operands &o) {
   if (o.pointers) {
     const auto count = static_cast<uint64_t>(o.count);
     return usable(o.a, count, 8, name) && usable(o.b, count, 8, name) && usable(o.c, count, 8, name);
   }
   const Stored a = stored_a(p), b = stored_b(p);
-  return usable(o.a, batch_extent(matrix_extent(a.rows, a.columns, p.lda), o, o.a_step), size_of(p.a_type), name) &&
-         usable(o.b, batch_extent(matrix_extent(b.rows, b.columns, p.ldb), o, o.b_step), size_of(p.b_type), name) &&
-         usable(o.c, batch_extent(matrix_extent(p.m, p.n, p.ldc), o, o.c_step), size_of(p.c_type), name);
+  return usable(o.a, batch_extent(matrix_extent(a.rows, a.columns, p.lda), o.count, o.a_step), size_of(p.a_type), name) &&
+         usable(o.b, batch_extent(matrix_extent(b.rows, b.columns, p.ldb), o.count, o.b_step), size_of(p.b_type), name) &&
+         usable(o.c, batch_extent(matrix_extent(p.m, p.n, p.ldc), o.count, o.c_step), size_of(p.c_type), name, true);
 }
 
 }  // namespace

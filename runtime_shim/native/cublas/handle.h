@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -72,6 +73,7 @@ cublasStatus ready();
 
 // A fault that was found when work ran is told to every later call, as an illegal address is on a card.
 void fault(const char *function, const void *address);
+void fault_without_memory();
 bool faulted();
 
 const char *status_name(int status);
@@ -83,7 +85,12 @@ class Scalar {
  public:
   Scalar(const cublasContext &handle, const T *given)
       : device_(handle.pointer_mode == kPointerDevice ? given : nullptr), value_(given && !device_ ? *given : T()) {}
-  T get() const { return device_ ? *device_ : value_; }
+  T get() const {
+    if (!device_) return value_;
+    if (replace::reachable_from_work(device_, sizeof(T))) return *device_;
+    fault("cuBLAS", device_);
+    return T();
+  }
 
  private:
   const T *device_;
@@ -94,7 +101,15 @@ template <class F>
 class Function : public replace::Work {
  public:
   explicit Function(F body) : body_(std::move(body)) {}
-  void run() noexcept override { body_(); }
+  void run() noexcept override {
+    try {
+      body_();
+    } catch (const std::bad_alloc &) {
+      fault_without_memory();
+    } catch (const std::length_error &) {
+      fault_without_memory();
+    }
+  }
 
  private:
   F body_;
@@ -118,24 +133,37 @@ cublasStatus submit_result(const cublasContext &handle, T *result, F body) {
   if (replace::capturing(handle.stream, captured)) return CUBLAS_STATUS_EXECUTION_FAILED;
   const bool host = handle.pointer_mode == kPointerHost;
   if (host && captured) return CUBLAS_STATUS_NOT_SUPPORTED;
-  const cublasStatus status = submit(handle, [result, body = std::move(body)] { *result = body(); });
+  const cublasStatus status = submit(handle, [result, host, body = std::move(body)] {
+    if (host || replace::reachable_from_work(result, sizeof(T), true)) *result = body();
+    else fault("cuBLAS", result);
+  });
   if (status != CUBLAS_STATUS_SUCCESS || !host) return status;
   return replace::synchronize(handle.stream) ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
 }
 
 // Whether memory can be used; says so once where it cannot (SX0782).
-bool usable(const void *address, uint64_t elements, size_t size, const char *function);
+bool usable(const void *address, uint64_t elements, size_t size, const char *function, bool write = false);
+
+// Sums and products of sizes; more than there can be is more than any memory holds.
+inline uint64_t plus(uint64_t a, uint64_t b) {
+  return __builtin_add_overflow(a, b, &a) ? std::numeric_limits<uint64_t>::max() : a;
+}
+inline uint64_t times(uint64_t a, uint64_t b) {
+  return __builtin_mul_overflow(a, b, &a) ? std::numeric_limits<uint64_t>::max() : a;
+}
+// Of `count` things (one or more) `step` apart, none of which is negative.
+inline uint64_t batch_extent(uint64_t one, int64_t count, int64_t step) {
+  return one == 0 || count < 1 ? 0 : plus(times(static_cast<uint64_t>(count - 1), static_cast<uint64_t>(step)), one);
+}
 
 // Elements from the first to the last of a matrix in columns, and of a vector.
 inline uint64_t matrix_extent(int64_t rows, int64_t columns, int64_t ld) {
   if (rows <= 0 || columns <= 0) return 0;
-  uint64_t extent = 0;
-  if (__builtin_mul_overflow(static_cast<uint64_t>(columns - 1), static_cast<uint64_t>(ld), &extent))
-    return std::numeric_limits<uint64_t>::max();
-  return extent + static_cast<uint64_t>(rows);
+  return plus(times(static_cast<uint64_t>(columns - 1), static_cast<uint64_t>(ld)), static_cast<uint64_t>(rows));
 }
 inline uint64_t vector_extent(int64_t n, int64_t inc) {
-  return n <= 0 ? 0 : matrix_extent(1, n, std::abs(inc));
+  const uint64_t step = inc < 0 ? -static_cast<uint64_t>(inc) : static_cast<uint64_t>(inc);
+  return n <= 0 ? 0 : plus(times(static_cast<uint64_t>(n - 1), step), 1);
 }
 
 // Nothing but a status leaves a function of the interface.

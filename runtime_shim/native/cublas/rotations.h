@@ -55,9 +55,12 @@ void make_rotation(T *a, T *b, Real<T> *c, T *s) {
 }
 
 // Numbers that are on the host are worked on at once, after what the stream holds has no part in it.
-template <class F>
-cublasStatus on_scalars(cublasContext &h, F body) {
-  if (h.pointer_mode == kPointerDevice) return submit(h, body);
+template <class F, class... T>
+cublasStatus on_scalars(cublasContext &h, F body, T *...at) {
+  if (h.pointer_mode == kPointerDevice) {
+    const bool there = (usable(at, 1, sizeof *at, "cuBLAS", !std::is_const_v<T>) && ...);
+    return there ? submit(h, body) : CUBLAS_STATUS_EXECUTION_FAILED;
+  }
   body();
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -66,7 +69,7 @@ template <class T>
 cublasStatus do_rotg(cublasHandle handle, T *a, T *b, Real<T> *c, T *s) {
   return with_handle(handle, [&](cublasContext &h) -> cublasStatus {
     if (!a || !b || !c || !s) return CUBLAS_STATUS_INVALID_VALUE;
-    return on_scalars(h, [=] { make_rotation(a, b, c, s); });
+    return on_scalars(h, [=] { make_rotation(a, b, c, s); }, a, b, c, s);
   });
 }
 
@@ -77,6 +80,7 @@ cublasStatus do_rotm(cublasHandle handle, const char *name, int64_t n, T *x, int
     if (n <= 0) return CUBLAS_STATUS_SUCCESS;
     if (!vector_usable(x, n, incx, name) || !vector_usable(y, n, incy, name)) return CUBLAS_STATUS_EXECUTION_FAILED;
     const bool device = h.pointer_mode == kPointerDevice;
+    if (device && !usable(param, 5, sizeof(T), name)) return CUBLAS_STATUS_EXECUTION_FAILED;
     std::vector<T> kept(5);
     if (!device) std::copy_n(param, 5, kept.begin());
     return submit(h, [=] {
@@ -101,7 +105,8 @@ template <class T>
 cublasStatus do_rotmg(cublasHandle handle, T *d1, T *d2, T *x1, const T *y1, T *param) {
   return with_handle(handle, [&](cublasContext &h) -> cublasStatus {
     if (!d1 || !d2 || !x1 || !y1 || !param) return CUBLAS_STATUS_INVALID_VALUE;
-    return on_scalars(h, [=] { host_rotmg(d1, d2, x1, *y1, param); });
+    if (h.pointer_mode == kPointerDevice && !usable(param, 5, sizeof(T), "cublasRotmg", true)) return CUBLAS_STATUS_EXECUTION_FAILED;
+    return on_scalars(h, [=] { host_rotmg(d1, d2, x1, *y1, param); }, d1, d2, x1, y1);
   });
 }
 

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cinttypes>
 #include <cstdio>
+#include <limits>
 #include <string>
 
 #include "handle.h"
@@ -15,16 +16,17 @@ std::atomic<bool> g_faulted{false};
 
 }  // namespace
 
-bool usable(const void *address, uint64_t elements, size_t size, const char *function) {
+bool usable(const void *address, uint64_t elements, size_t size, const char *function, bool write) {
   if (elements == 0) return true;
   const auto at = reinterpret_cast<uintptr_t>(address);
   const size_t alignment = size > 8 ? 8 : size;
   uint64_t bytes = 0;
-  if (address && at % alignment == 0 && !__builtin_mul_overflow(elements, size, &bytes) && replace::reachable(address, bytes))
+  if (address && at % alignment == 0 && !__builtin_mul_overflow(elements, size, &bytes) && replace::reachable(address, bytes, write))
     return true;
   char line[256];
   snprintf(line, sizeof line, "SX0782: %s: an operand, %" PRIu64 " elements of %zu bytes at 0x%" PRIxPTR ", is not %s", function,
-           elements, size, at, at % alignment ? "aligned" : "within one allocation of the device");
+           elements, size, at,
+           at % alignment ? "aligned" : write ? "within one allocation that the device may write" : "within one allocation of the device");
   replace::refuse(function, line);
   return false;
 }
@@ -32,12 +34,32 @@ bool usable(const void *address, uint64_t elements, size_t size, const char *fun
 void fault(const char *function, const void *address) {
   g_faulted = true;
   char line[256];
-  snprintf(line, sizeof line, "SX0782: %s: an array of pointers names 0x%" PRIxPTR ", which is not within one allocation of the device; "
+  snprintf(line, sizeof line, "SX0782: %s: the address 0x%" PRIxPTR ", of a number or in an array, is not within one allocation of the device; "
            "as after a fault of a kernel, later calls fail", function, reinterpret_cast<uintptr_t>(address));
   replace::refuse(function, line);
   replace::fault_from_work();
 }
+void fault_without_memory() {
+  g_faulted = true;
+  replace::refuse("cublas memory", "SX0789: cuBLAS: the host has no memory for an operation in a stream; as after a fault of a kernel, later calls fail");
+  replace::fault_from_work();
+}
 bool faulted() { return g_faulted; }
+
+bool counts(std::initializer_list<int64_t> numbers) {
+  if (host_blas().wide) return true;
+  for (const int64_t n : numbers) {
+    if (n >= std::numeric_limits<int32_t>::min() && n <= std::numeric_limits<int32_t>::max()) continue;
+    g_faulted = true;
+    char line[200];
+    snprintf(line, sizeof line, "SX0787: cuBLAS: the host's BLAS counts in 32 bits, and cannot do a call with %" PRId64
+             "; as after a fault of a kernel, later calls fail", n);
+    replace::refuse("cublas 32 bits", line);
+    replace::fault_from_work();
+    return false;
+  }
+  return true;
+}
 
 cublasStatus ready() {
   if (replace::enter()) return CUBLAS_STATUS_NOT_INITIALIZED;

@@ -21,7 +21,7 @@ cublasStatus transfer(const char *name, int64_t rows, int64_t columns, int64_t s
   if (rows == 0 || columns == 0) return CUBLAS_STATUS_SUCCESS;
   for (const Side *s : {&from, &to}) {
     if (!s->at) return CUBLAS_STATUS_INVALID_VALUE;
-    if (s->device && !usable(s->at, matrix_extent(rows, columns, s->ld) * static_cast<uint64_t>(size), 1, name)) return CUBLAS_STATUS_EXECUTION_FAILED;
+    if (s->device && !usable(s->at, times(matrix_extent(rows, columns, s->ld), static_cast<uint64_t>(size)), 1, name, s == &to)) return CUBLAS_STATUS_EXECUTION_FAILED;
   }
   bool captured = false;
   if (sx::replace::capturing(stream, captured)) return CUBLAS_STATUS_EXECUTION_FAILED;

@@ -23,8 +23,10 @@ struct Triangle {
     return form == Form::Packed || (k >= 0 && ld > k);
   }
   bool reachable(const char *name) const {
-    if (form == Form::Packed) return usable(a, static_cast<uint64_t>(n) * static_cast<uint64_t>(n + 1) / 2, sizeof(T), name);
-    return usable(a, matrix_extent(form == Form::Band ? k + 1 : n, n, ld), sizeof(T), name);
+    const auto order = static_cast<uint64_t>(n);
+    const uint64_t packed = order % 2 ? times(order, order / 2 + 1) : times(order / 2, order + 1);
+    const uint64_t extent = form == Form::Packed ? packed : matrix_extent(form == Form::Band ? k + 1 : n, n, ld);
+    return usable(a, extent, sizeof(T), name, !std::is_const_v<T>);
   }
   bool holds(int64_t i, int64_t j) const {
     if (lower() ? i < j : i > j) return false;
@@ -159,7 +161,7 @@ template <class T>
 cublasStatus do_band_mv(cublasHandle handle, const char *name, int trans, int64_t m, int64_t n, int64_t kl, int64_t ku, const T *alpha,
                         const T *a, int64_t lda, const T *x, int64_t incx, const T *beta, T *y, int64_t incy) {
   return with_handle(handle, [&](cublasContext &h) -> cublasStatus {
-    if (!op(trans) || m < 0 || n < 0 || kl < 0 || ku < 0 || lda < kl + ku + 1 || !incx || !incy || !alpha || !beta)
+    if (!op(trans) || m < 0 || n < 0 || kl < 0 || ku < 0 || lda <= kl || lda - kl <= ku || !incx || !incy || !alpha || !beta)
       return CUBLAS_STATUS_INVALID_VALUE;
     if (m == 0 || n == 0) return CUBLAS_STATUS_SUCCESS;
     const int64_t in = trans ? m : n, out = trans ? n : m;

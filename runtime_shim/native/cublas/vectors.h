@@ -39,13 +39,14 @@ T &element(T *x, int64_t n, int64_t inc, int64_t i) {
   return x[inc < 0 ? (i - (n - 1)) * inc : i * inc];
 }
 
+// What is not const is written.
 template <class T>
-bool vector_usable(const T *x, int64_t n, int64_t inc, const char *name) {
-  return usable(x, vector_extent(n, inc), sizeof(T), name);
+bool vector_usable(T *x, int64_t n, int64_t inc, const char *name) {
+  return usable(x, vector_extent(n, inc), sizeof(T), name, !std::is_const_v<T>);
 }
 template <class T>
-bool matrix_usable(const T *a, int64_t rows, int64_t columns, int64_t ld, const char *name) {
-  return usable(a, matrix_extent(rows, columns, ld), sizeof(T), name);
+bool matrix_usable(T *a, int64_t rows, int64_t columns, int64_t ld, const char *name) {
+  return usable(a, matrix_extent(rows, columns, ld), sizeof(T), name, !std::is_const_v<T>);
 }
 
 // y = alpha x + y

@@ -27,39 +27,36 @@ Algorithm the_algorithm() {
 uint64_t extent(const Layout &l) {
   const auto rows = static_cast<int64_t>(l.rows), columns = static_cast<int64_t>(l.columns);
   const uint64_t one = l.order == kOrderRow ? cublas::matrix_extent(columns, rows, l.ld) : cublas::matrix_extent(rows, columns, l.ld);
-  uint64_t all = 0;
-  if (!one) return 0;
-  if (__builtin_mul_overflow(static_cast<uint64_t>(l.batch - 1), static_cast<uint64_t>(l.batch_step), &all) ||
-      __builtin_add_overflow(all, one, &all))
-    return std::numeric_limits<uint64_t>::max();
-  return all;
+  return cublas::batch_extent(one, l.batch, l.batch_step);
 }
 
-bool reachable(const Layout &l, const void *at) {
+bool reachable(const Layout &l, const void *at, bool write = false) {
   if (l.batch_mode == kBatchPointers) return usable(at, static_cast<uint64_t>(l.batch), sizeof(void *), "cublasLtMatmul");
   if (l.batch > 1 && l.batch_step < 0) return false;
-  return usable(at, extent(l), cublas::size_of(l.type), "cublasLtMatmul");
+  return usable(at, extent(l), cublas::size_of(l.type), "cublasLtMatmul", write);
 }
 
 bool vectors_reachable(const Plan &p) {
   const auto rows = static_cast<uint64_t>(p.m), columns = static_cast<uint64_t>(p.n);
-  const auto batch = static_cast<uint64_t>(p.d.batch);
-  auto all = [batch](uint64_t one, int64_t step) { return one ? one + (batch - 1) * static_cast<uint64_t>(step) : 0; };
+  auto all = [&p](uint64_t one, int64_t step) { return cublas::batch_extent(one, p.d.batch, step); };
+  if (p.d.batch > 1 && (p.o.bias_step < 0 || p.o.aux_step < 0)) return false;
   const char *name = "cublasLtMatmul";
   const unsigned e = p.o.epilogue;
   if (e & (kBias | kBiasGradient | kBiasGradientA | kBiasGradientB)) {
     const uint64_t length = e & kBiasGradientB ? columns : rows;
-    if (!usable(p.o.bias, all(length, p.o.bias_step), cublas::size_of(p.bias_type), name)) return false;
+    if (!usable(p.o.bias, all(length, p.o.bias_step), cublas::size_of(p.bias_type), name, !(e & kBias))) return false;
   }
   if (e & kAux) {
     const uint64_t one = cublas::matrix_extent(p.m, p.n, p.o.aux_ld);
     const bool bits = e & (kRelu | kDRelu);
     const uint64_t elements = all(one, p.o.aux_step);
-    if (!usable(p.o.aux, bits ? (elements + 7) / 8 : elements, bits ? 1 : cublas::size_of(p.aux_type), name)) return false;
+    if (!usable(p.o.aux, bits ? elements / 8 + (elements % 8 != 0) : elements, bits ? 1 : cublas::size_of(p.aux_type), name,
+                !(e & (kDRelu | kDGelu)))) return false;
   }
   auto scale = [&](const void *at, bool vector, uint64_t length) { return !at || usable(at, vector ? length : 1, sizeof(float), name); };
   return scale(p.o.a_scale, p.o.a_scale_mode == kScaleOuterVector, rows) && scale(p.o.b_scale, p.o.b_scale_mode == kScaleOuterVector, columns) &&
-         scale(p.o.c_scale, false, 1) && scale(p.o.d_scale, false, 1) && scale(p.o.amax, false, 1);
+         scale(p.o.c_scale, false, 1) && scale(p.o.d_scale, false, 1) &&
+         (!p.o.amax || usable(p.o.amax, 1, sizeof(float), name, true));
 }
 
 bool factors_reachable(const Plan &p, const Arguments &g) {
@@ -100,7 +97,7 @@ SX_API cublasStatus cublasLtMatmul(void *handle, const Operation *o, const void 
     if (p.m == 0 || p.n == 0 || p.d.batch == 0) return CUBLAS_STATUS_SUCCESS;
     const Arguments g{alpha, beta, a, b, c_unused(p, beta) && !c ? d : c, d};
     if (!a || !b || !d || !g.c) return CUBLAS_STATUS_INVALID_VALUE;
-    if (!reachable(p.a, a) || !reachable(p.b, b) || !(c_unused(p, beta) || reachable(p.c, c)) || !reachable(p.d, d) ||
+    if (!reachable(p.a, a) || !reachable(p.b, b) || !(c_unused(p, beta) || reachable(p.c, c)) || !reachable(p.d, d, true) ||
         !vectors_reachable(p) || !factors_reachable(p, g))
       return CUBLAS_STATUS_EXECUTION_FAILED;
     return cublas::submit(stream, Matmul(p, g));

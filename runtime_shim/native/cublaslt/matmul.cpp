@@ -178,7 +178,7 @@ bool Matmul::named_usable(int64_t index) const {
     const auto rows = static_cast<int64_t>(l.rows), columns = static_cast<int64_t>(l.columns);
     const uint64_t extent = l.order == kOrderRow ? cublas::matrix_extent(columns, rows, l.ld) : cublas::matrix_extent(rows, columns, l.ld);
     const char *at = base(l, arrays[i], index);
-    if (extent && !replace::reachable_from_work(at, extent * size_of(l.type))) return cublas::fault("cublasLtMatmul", at), false;
+    if (extent && !replace::reachable_from_work(at, cublas::times(extent, size_of(l.type)), i == 3)) return cublas::fault("cublasLtMatmul", at), false;
   }
   return true;
 }

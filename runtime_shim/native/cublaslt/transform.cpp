@@ -34,12 +34,11 @@ double number(const void *at, int type) {
   return value;
 }
 
-bool reachable(const void *at, const Layout &l) {
+bool reachable(const void *at, const Layout &l, bool write = false) {
   const auto rows = static_cast<int64_t>(l.rows), columns = static_cast<int64_t>(l.columns);
   const uint64_t one = l.order == kOrderRow ? cublas::matrix_extent(columns, rows, l.ld) : cublas::matrix_extent(rows, columns, l.ld);
   if (l.batch > 1 && l.batch_step < 0) return false;
-  const uint64_t all = one ? one + static_cast<uint64_t>(l.batch - 1) * static_cast<uint64_t>(l.batch_step) : 0;
-  return cublas::usable(at, all, cublas::size_of(l.type), "cublasLtMatrixTransform");
+  return cublas::usable(at, cublas::batch_extent(one, l.batch, l.batch_step), cublas::size_of(l.type), "cublasLtMatrixTransform", write);
 }
 
 }  // namespace
@@ -68,7 +67,7 @@ SX_API cublasStatus cublasLtMatrixTransform(void *handle, const Transform *t, co
       if (s.at && (rows != target.rows || columns != target.columns)) return CUBLAS_STATUS_INVALID_VALUE;
       if (s.at && !reachable(s.at, s.layout)) return CUBLAS_STATUS_EXECUTION_FAILED;
     }
-    if (!reachable(c, target)) return CUBLAS_STATUS_EXECUTION_FAILED;
+    if (!reachable(c, target, true)) return CUBLAS_STATUS_EXECUTION_FAILED;
     const bool device = t->pointer_mode == kDevice;
     for (const void *factor : {a ? alpha : nullptr, b ? beta : nullptr})
       if (device && factor && !cublas::usable(factor, 1, cublas::size_of(t->scale), "cublasLtMatrixTransform"))

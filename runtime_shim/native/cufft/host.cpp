@@ -40,8 +40,8 @@ class Host : public Backend {
   cufftResult execute(CUstream stream, const void *in, void *out, int direction) override {
     fft::Layout layout = layout_of(request_, in == out);
     Extent from{}, to{};
-    if (!usable(in, extent_of(request_, layout, false) * request_.in_size(), "input", from) ||
-        !usable(out, extent_of(request_, layout, true) * request_.out_size(), "output", to))
+    if (!usable(in, extent_of(request_, layout, false) * request_.in_size(), "input", from, false) ||
+        !usable(out, extent_of(request_, layout, true) * request_.out_size(), "output", to, true))
       return CUFFT_EXEC_FAILED;
     const bool overlap = from.begin < to.end && to.begin < from.end;
     try {
@@ -54,11 +54,11 @@ class Host : public Backend {
 
  private:
   // A card would fault later; here the process would, so it is looked at before.
-  bool usable(const void *address, size_t bytes, const char *what, Extent &extent) const {
+  bool usable(const void *address, size_t bytes, const char *what, Extent &extent, bool write) const {
     const auto begin = reinterpret_cast<uintptr_t>(address);
     extent = {begin, begin + bytes};
     const size_t part = request_.element == fft::Element::Double ? 8 : request_.element == fft::Element::Float ? 4 : 2;
-    if (begin % part == 0 && replace::reachable(address, bytes)) return true;
+    if (begin % part == 0 && replace::reachable(address, bytes, write)) return true;
     char line[256];
     snprintf(line, sizeof line, "SX0782: the %s of a Fourier transform, %zu bytes at 0x%" PRIxPTR ", is not %s", what, bytes,
              begin, begin % part ? "aligned" : "within one allocation of the device");

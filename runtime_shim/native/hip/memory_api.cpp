@@ -178,7 +178,9 @@ SX_API hipError_t hipMemGetAddressRange(hipDeviceptr_t *base, size_t *size, hipD
 
 // For work of ours in a stream's order (runtime_shim/native/replace), which calls nothing of HIP: whether an allocation
 // holds all of [address, address + size), and a fault that every later call answers, as after a kernel's.
-extern "C" __attribute__((visibility("default"))) int sassxlate_emulated_reaches(const void *address, size_t size) {
+extern "C" __attribute__((visibility("default"))) int sassxlate_emulated_reaches(const void *address, size_t size, int write) {
+  const Place place = memory_place(address, size);
+  if (write && place != Place::Arena && place != Place::Registered) return 0;
   Allocation found;
   const bool known = memory_find(number(address), found) && found.kind != MemoryKind::Internal;
   if (!known && !memory_find_registered(number(address), found)) return 0;

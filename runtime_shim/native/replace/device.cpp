@@ -116,14 +116,6 @@ size_t total_memory() {
   return driver().cuMemGetInfo_v2(&some, &all) ? 0 : all;
 }
 
-bool reachable(const void *address, size_t bytes) {
-  CUdeviceptr base = 0;
-  size_t size = 0;
-  const auto at = reinterpret_cast<CUdeviceptr>(address);
-  if (driver().cuMemGetAddressRange_v2(&base, &size, at)) return false;
-  return at >= base && at - base <= size && bytes <= size - (at - base);
-}
-
 namespace {
 
 template <class F>
@@ -134,9 +126,18 @@ F *of_emulator(const char *name) {
 
 }  // namespace
 
-bool reachable_from_work(const void *address, size_t bytes) {
-  static auto *const reaches = of_emulator<int(const void *, size_t)>("sassxlate_emulated_reaches");
-  return reaches && reaches(address, bytes);
+bool reachable(const void *address, size_t bytes, bool write) {
+  CUdeviceptr base = 0;
+  size_t size = 0;
+  const auto at = reinterpret_cast<CUdeviceptr>(address);
+  if (driver().cuMemGetAddressRange_v2(&base, &size, at)) return false;
+  if (at < base || at - base > size || bytes > size - (at - base)) return false;
+  return !write || !emulated() || reachable_from_work(address, bytes, true);
+}
+
+bool reachable_from_work(const void *address, size_t bytes, bool write) {
+  static auto *const reaches = of_emulator<int(const void *, size_t, int)>("sassxlate_emulated_reaches");
+  return reaches && reaches(address, bytes, write);
 }
 
 void fault_from_work() {

@@ -24,10 +24,11 @@ int enter();
 size_t total_memory();
 
 // Whether all of [address, address + bytes) is in one allocation that the device can reach, or in one registered range.
-bool reachable(const void *address, size_t bytes);
+// `write`: and that the device may write there.
+bool reachable(const void *address, size_t bytes, bool write = false);
 
 // The same for work that runs, which does not call the driver: the emulated device is asked itself.
-bool reachable_from_work(const void *address, size_t bytes);
+bool reachable_from_work(const void *address, size_t bytes, bool write = false);
 
 // The fault that a kernel would have had: every later call to the driver answers 700.
 void fault_from_work();

@@ -294,7 +294,7 @@ print(b.code("cublasSetStream_v2", b.handle, None))
         text=True,
         check=False,
     )
-    assert "SX0782: cublasSgemmBatched: an array of pointers names 0x40" in done.stderr
+    assert "SX0782: cublasSgemmBatched: the address 0x40, of a number or in an array" in done.stderr
     assert done.stdout.split()[0] == "700"
     assert done.stdout.split()[1] != "0"
 

@@ -310,6 +310,23 @@ def test_heuristic(lt: Lt) -> None:
     assert found.value == 0
 
 
+def test_steps_that_no_batch_has(lt: Lt, blas: Blas) -> None:
+    """Back, or beyond 64 bits: their sums were modulo 2**64, and memory before a bias was read."""
+    a = blas.put(np.ones(64, np.float32))
+
+    def product(bias_step: int = 0, **values: int) -> int:
+        how = {"epilogue": 4, "bias": a, "bias_step": bias_step} if bias_step else {}
+        operation = lt.operation(COMPUTE["32F"], F32, **how)
+        at = (a, lt.layout(F32, 2, 2, **values))
+        return lt.matmul(operation, (ONE, ONE), at, at, at)
+
+    assert product() == 0
+    assert product(batch=2, step=4, bias_step=2) == 0
+    for step in (-1, -2, 2**62):
+        assert product(batch=2, step=4, bias_step=step) == EXECUTION_FAILED
+    assert product(batch=17, step=2**60) == EXECUTION_FAILED
+
+
 def test_bad_calls(lt: Lt, blas: Blas, capfd: pytest.CaptureFixture[str]) -> None:
     data = blas.put(np.zeros((M, K), np.float32))
     operation = lt.operation(COMPUTE["32F"], F32)
