@@ -1,4 +1,5 @@
-"""Which Debian packages make a ROCm userland: files below `pool/main`, sizes in bytes, SHA-256.
+"""Which Debian packages make a ROCm userland, and LLVM's tools: files below `pool/main`, sizes in
+bytes, SHA-256.
 
 From the lists of Debian sid and experimental, 2026-11-24.  AMD's HIP 6.4 and 7.2 need glibc 2.38 or
 newer; both get the one that sid had.
@@ -116,6 +117,13 @@ _COMMON = (
     ),
 )
 
+_LLVM_22 = Package(
+    "l/llvm-toolchain-22/libllvm22_22.1.8-3_amd64.deb",
+    29_441_420,
+    "4c4a1219e6d3b38024f13d1781f398dc1ebeca759a3bafd2cc9dc9366e6f741e",
+)
+LLVM_TOOLS = "llvm-22.1.8"  # llc and llvm-mc with all targets
+
 VERSIONS: dict[str, tuple[Package, ...]] = {
     "6.4.3": (
         *_COMMON,
@@ -147,11 +155,7 @@ VERSIONS: dict[str, tuple[Package, ...]] = {
     ),
     "7.2.4": (
         *_COMMON,
-        Package(
-            "l/llvm-toolchain-22/libllvm22_22.1.8-3_amd64.deb",
-            29_441_420,
-            "4c4a1219e6d3b38024f13d1781f398dc1ebeca759a3bafd2cc9dc9366e6f741e",
-        ),
+        _LLVM_22,
         Package(
             "l/llvm-toolchain-22/libclang-common-22-dev_22.1.8-3_amd64.deb",
             775_740,
@@ -171,6 +175,15 @@ VERSIONS: dict[str, tuple[Package, ...]] = {
             "r/rocm-hipamd/libamdhip64-7_7.2.4-1~exp2_amd64.deb",
             9_958_752,
             "265743c8647c0200b014062d3fdcea617c1b7c87a214f666a86dc1da8dd53192",
+        ),
+    ),
+    LLVM_TOOLS: (
+        *_COMMON,
+        _LLVM_22,
+        Package(
+            "l/llvm-toolchain-22/llvm-22_22.1.8-3_amd64.deb",
+            19_173_972,
+            "a9dbfd339bdd79a3469cb3052ae4d29c9453fa990924e495d0f4bd7a24bdb9ce",
         ),
     ),
 }

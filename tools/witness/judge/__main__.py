@@ -1,0 +1,140 @@
+"""``python -m tools.witness.judge``: LLVM's passes asked about our code."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from sassxlate.errors import SassxlateError
+from tools.witness.judge import comgr, removed
+from tools.witness.judge.llvm_tools import why_not
+from tools.witness.judge.machine_code import Decoded, JudgeError, decode
+from tools.witness.judge.objects import Made, all_of, fixtures, sampled
+from tools.witness.judge.opcodes import Opcodes, remembered
+from tools.witness.judge.verdicts import described, judged
+
+
+@click.group()
+def main() -> None:
+    """LLVM's passes and AMD's comgr, asked about the code of kernels.
+
+    FILES are programs, libraries and cubins; without any, those of the fixtures.
+
+    \b
+    python -m tools.witness.judge check
+    python -m tools.witness.judge check --sample 500 --seed 1 LIB.so...
+    """
+
+
+_files = click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path))
+_sample = click.option("--sample", "count", type=int, help="Only so many kernels, drawn by --seed.")
+_seed = click.option("--seed", type=int, default=1, show_default=True)
+
+
+def _made(files: Sequence[Path], count: int | None, seed: int) -> list[Made]:
+    chosen = list(files) or fixtures()
+    return list(all_of(chosen) if count is None else sampled(chosen, count, seed))
+
+
+def _read(pieces: Sequence[Made]) -> tuple[list[tuple[Decoded, ...]], Opcodes]:
+    reason = why_not()
+    if reason:
+        raise click.ClickException(reason)
+    codes, opcodes = decode([piece.code for piece in pieces]), remembered()
+    described(codes, opcodes)
+    return codes, opcodes
+
+
+@main.command()
+@_files
+@_sample
+@_seed
+def check(files: tuple[Path, ...], count: int | None, seed: int) -> None:
+    """Is a wait missing, a hazard open, the code malformed?  1 if so.
+
+    A line for each kernel that LLVM's passes would change, and a sum.
+    """
+    pieces = _made(files, count, seed)
+    codes, opcodes = _read(pieces)
+    bad = 0
+    for piece, verdict in zip(pieces, judged(codes, opcodes), strict=True):
+        if not verdict.clean:
+            bad += 1
+            what = verdict.refused or "; ".join((*verdict.lacks, *verdict.encoded))
+            click.echo(f"{piece}: {what}")
+    kinds = Counter(piece.engine for piece in pieces)
+    archs = sorted({piece.arch for piece in pieces}, key=lambda a: (len(a), a))
+    click.echo(
+        f"{len(pieces)} code objects ({', '.join(f'{n} {kind}' for kind, n in kinds.items())}; "
+        f"{', '.join(archs)}), {sum(map(len, codes))} instructions: {bad} differ"
+    )
+    raise SystemExit(bool(bad))
+
+
+@main.command()
+@_files
+@_sample
+@_seed
+@click.option("--trials", type=int, default=240, show_default=True)
+def remove(files: tuple[Path, ...], count: int | None, seed: int, trials: int) -> None:
+    """Take waits away, one at a time: does LLVM want them back?
+
+    A line for each that it does not want, with the reason.
+    """
+    pieces = _made(files, count, seed)
+    codes, opcodes = _read(pieces)
+    done = removed.trials(codes, removed.draw(codes, trials, seed), opcodes)
+    for trial in done:
+        if not trial.found:
+            click.echo(f"{pieces[trial.code]}: {trial.text}: {trial.reason}")
+    found = sum(trial.found for trial in done)
+    click.echo(f"{found} of {len(done)} found ({100 * found / max(len(done), 1):.1f} %)")
+
+
+@main.command()
+@_files
+@_sample
+@_seed
+def balance(files: tuple[Path, ...], count: int | None, seed: int) -> None:
+    """How many waits we write, and how many LLVM would for the same code."""
+    pieces = _made(files, count, seed)
+    codes, opcodes = _read(pieces)
+    for engine in sorted({piece.engine for piece in pieces}):
+        mine = [c for c, piece in zip(codes, pieces, strict=True) if piece.engine == engine]
+        sums = removed.balance(mine, opcodes)
+        for name in sorted(sums.ours):
+            click.echo(
+                f"{engine} {name}: {sums.ours[name]}, of which {sums.fences[name]} in fences; LLVM "
+                f"{sums.theirs[name]}; {sums.ours[name] - sums.pending[name]} with nothing "
+                f"outstanding"
+            )
+
+
+@main.command(name="comgr")
+@_files
+@_sample
+@_seed
+@click.option("--version", default="7.2.4", show_default=True, help="Of tools.rocm.")
+def comgr_(files: tuple[Path, ...], count: int | None, seed: int, version: str) -> None:
+    """What AMD's comgr reads in code objects, against what we say.  1 if anything differs."""
+    pieces = _made(files, count, seed)
+    differ = instructions = 0
+    said = comgr.read([piece.code_object for piece in pieces], version)
+    for piece, seen in zip(pieces, said, strict=True):
+        found = comgr.differences(piece, seen)
+        instructions += len(seen.text)
+        differ += bool(found)
+        for line in found:
+            click.echo(f"{piece}: {line}")
+    click.echo(f"{len(pieces)} code objects, {instructions} instructions: {differ} differ")
+    raise SystemExit(bool(differ))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (SassxlateError, JudgeError) as error:
+        raise SystemExit(f"sassxlate: {error}") from None
