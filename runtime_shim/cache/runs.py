@@ -12,9 +12,10 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, Any, cast
 
 from sassxlate.errors import ServiceError, Where
+from sassxlate.runtime_shim import trusted
 from sassxlate.runtime_shim.cache.store import SEAL_MAGIC, SEAL_SIZE, Cache, key_of, unseal
 
 AREA = "run"
@@ -23,6 +24,8 @@ SCHEMA = 1
 MOST_KERNELS = 4096  # of an application
 MOST_BYTES = 1 << 20  # of a record
 MOST_RECORDS = 256
+_MOST_NUMBER = (1 << 63) - 1  # of a size or time
+_MOST_CC = 999
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,35 +88,76 @@ def record_path(root: Path, key: str) -> Path:
 
 
 def read(path: Path) -> Record:
-    """A record, of the cache or copied from it.
+    """A record of the user's: one copied from the cache.
 
     Raises:
         ServiceError: SX0917, it is none.
         OSError: it cannot be read.
     """
-    data = path.read_bytes()
+    with open(path, "rb") as file:
+        return _record(path, _bytes(path, file))
+
+
+def read_own(path: Path) -> Record:
+    """A record of the cache, which names files that will be opened.
+
+    Raises:
+        UntrustedError: SX0912, others can write to it or to a folder on the way.
+        ServiceError: SX0917, it is none.
+        OSError: it cannot be read.
+    """
+    with trusted.opened(path) as file:
+        return _record(path, _bytes(path, file))
+
+
+def _bytes(path: Path, file: IO[bytes]) -> bytes:
+    """No more than a record has: a file may be of any size, or without an end."""
+    data = b""
+    while len(data) <= MOST_BYTES + SEAL_SIZE and (part := file.read(MOST_BYTES)):
+        data += part
+    if len(data) > MOST_BYTES + SEAL_SIZE:
+        raise ServiceError("SX0917", "no record of a run: too large", Where(str(path)))
+    return data
+
+
+def _record(path: Path, data: bytes) -> Record:
     content = unseal(path.name, data)
     if content is None:  # a copy, perhaps: the seal is of the name, too
         content = data[:-SEAL_SIZE] if data[-SEAL_SIZE:].startswith(SEAL_MAGIC) else data
     try:
-        made: Any = json.loads(content[:MOST_BYTES])
+        made: Any = json.loads(content)
         if made["schema"] != SCHEMA:
             raise ValueError
         used = tuple(
-            Used(str(u["file"]), int(u["size"]), int(u["modified_ns"]), int(u["cc"]),
-                 tuple(map(str, cast("list[object]", u["kernels"]))))
+            Used(_name(u["file"]), _number(u["size"], _MOST_NUMBER),
+                 _number(u["modified_ns"], _MOST_NUMBER), _number(u["cc"], _MOST_CC),
+                 tuple(map(_name, cast("list[object]", u["kernels"]))))
             for u in made["used"]
         )  # fmt: skip
-        name = tuple(map(str, made["application"]))
+        name = tuple(map(_name, made["application"]))
         return Record(name, str(made["tag"]), bool(made["compiled"]), used)
     except (ValueError, KeyError, TypeError, RecursionError):
         raise ServiceError("SX0917", "no record of a run", Where(str(path))) from None
 
 
+def _name(value: object) -> str:
+    """Of a file, a kernel, an argument; ValueError if it cannot be one."""
+    if not isinstance(value, str) or "\0" in value:
+        raise ValueError
+    os.fsencode(value)  # UnicodeEncodeError is a ValueError
+    return value
+
+
+def _number(value: object, most: int) -> int:
+    if type(value) is not int or not 0 <= value <= most:
+        raise ValueError
+    return value
+
+
 def find(root: Path, name: Sequence[str]) -> Record | None:
     """The record of an application; None if there is none."""
     try:
-        return read(record_path(root, key(name)))
+        return read_own(record_path(root, key(name)))
     except (OSError, ServiceError):
         return None
 
@@ -188,5 +232,6 @@ __all__ = [
     "key",
     "listed",
     "read",
+    "read_own",
     "record_path",
 ]

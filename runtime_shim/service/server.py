@@ -298,9 +298,8 @@ class Service:
             self._answer(client, failure(ServiceError("SX0903", f"no operation {op[:40]!a}")))
 
     def _stale(self, request: dict[str, Any]) -> bool:
-        tag, target = request.get("tag"), request.get("target")
-        other = isinstance(target, str) and target != self._target
-        return other or (isinstance(tag, str) and tag != self._cache.tag)
+        tag = request.get("tag")  # the target is a part of it
+        return isinstance(tag, str) and tag != self._cache.tag
 
     def _answer_tag(self, client: _Client) -> None:
         # Sources may have changed since the start: who asks wants what a new service would say.
@@ -341,7 +340,7 @@ class Service:
     def prepare(self, record: str) -> None:
         """Prepare the kernels of an application's record, as far as its files have changed."""
         try:
-            known = runs.read(runs.record_path(self._cache.root, record))
+            known = runs.read_own(runs.record_path(self._cache.root, record))
         except (OSError, ServiceError) as error:
             log.info("%s", error)
             return

@@ -66,7 +66,7 @@ def runs_(form: str) -> None:
     found: list[tuple[Path, runs.Record]] = []
     for path in runs.listed(root):
         with contextlib.suppress(OSError, ServiceError):
-            found.append((path, runs.read(path)))
+            found.append((path, runs.read_own(path)))
     if form == "json":
         records = [
             {"file": str(path), "application": list(r.application), "kernels": len(r.names())}

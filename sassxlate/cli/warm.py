@@ -75,7 +75,7 @@ def command(
     if record is not None:
         read = runs.read(record)
         # Workers read it from the cache, where nothing changes it meanwhile.
-        key = key_of(record.read_bytes())
+        key = key_of(repr(read).encode())
         runs.copy(cache, record, key)
         device = max((one.cc for one in read.used), default=0)
         files = files or tuple(Path(one.file) for one in read.used if Path(one.file).is_file())

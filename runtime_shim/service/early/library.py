@@ -113,7 +113,7 @@ def recorded(cache: Cache, key: str) -> frozenset[str]:
 
 @lru_cache(maxsize=8)
 def _recorded(path: Path, _time: int) -> frozenset[str]:
-    return runs.read(path).names()
+    return runs.read_own(path).names()
 
 
 __all__ = [
