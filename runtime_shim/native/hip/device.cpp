@@ -1,5 +1,4 @@
 // The one device: its properties, attributes of kernels, occupancy.
-#include "carried.h"
 #include "limits.h"
 #include "log.h"
 #include "memory.h"
@@ -15,17 +14,6 @@
 
 namespace sx {
 namespace {
-
-Target chosen_target() {
-  static const std::string name = [] {
-    const std::string carried = carried_target();
-    return carried.empty() ? std::string(kTargets[0].name) : carried;
-  }();
-  for (const Target &one : kTargets)
-    if (one.name == name) return one;
-  log_line("SX0416: SASSXLATE_TARGET=%s is not a target", name.c_str());
-  return Target{name, ~0u, kTargets[0].vgprs_per_simd, kTargets[0].vgpr_step};
-}
 
 constexpr int kVersion = 60000000;  // HIP_VERSION of the ABI that we follow: major * 10^7 + minor * 10^5
 
@@ -195,11 +183,6 @@ int potential_block_size(int *grid, int *block, hipFunction_t handle, size_t sha
 int with_device(int device) { return device == 0 ? 0 : hipErrorInvalidDevice; }
 
 }  // namespace
-
-const Target &target() {
-  static const Target chosen = chosen_target();
-  return chosen;
-}
 
 uint64_t stack_limit() { return g_stack_limit.load(); }
 

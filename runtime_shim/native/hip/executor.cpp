@@ -6,9 +6,9 @@
 // not begun, as in a barrier over the grid or a scan that looks back.
 #include "launch.h"
 
+#include "device_memory.h"
 #include "fiber.h"
 #include "log.h"
-#include "memory.h"
 #include "per_thread.h"
 #include "state.h"
 #include "strict.h"
@@ -48,9 +48,10 @@ struct alignas(64) Wave {
   Event event;
   uint32_t index;
   uint64_t turns;  // times that it received fuel
-  // The range that the slow path found last, valid while the generation stays.
+  // The ranges that the slow path found last, valid while the generation stays; the next one takes the place `oldest`.
   uint64_t range_generation;
-  Range range;
+  Range ranges[4];
+  unsigned oldest;
 };
 
 struct Group {
@@ -136,33 +137,42 @@ void runtime_fault(SxWave *w, uint32_t kind, uint32_t pc, uint32_t lane, uint64_
 }
 
 // Of registered memory, which the application may have unmapped or protected since.
-bool allowed(const Wave &wave, uint64_t address, uint32_t size, uint32_t access) {
-  uint32_t launch = wave.group->launch->number;
-  return (!(access & (SX_READ | SX_ATOMIC)) || wave.range.probes->allow(address, size, false, launch)) &&
-         (!(access & (SX_WRITE | SX_ATOMIC)) || wave.range.probes->allow(address, size, true, launch));
+bool allowed(const Range &range, uint32_t launch, uint64_t address, uint32_t size, uint32_t access) {
+  return (!(access & (SX_READ | SX_ATOMIC)) || range.probes->allow(address, size, false, launch)) &&
+         (!(access & (SX_WRITE | SX_ATOMIC)) || range.probes->allow(address, size, true, launch));
+}
+
+// The mapped range around an address; null if there is none.
+const Range *range_of(Wave &wave, uint64_t address) {
+  uint64_t generation = memory_generation();
+  if (wave.range_generation != generation) {
+    wave.range_generation = generation;
+    for (Range &range : wave.ranges) range = Range();
+  }
+  for (const Range &range : wave.ranges)
+    if (range.holds(address)) return &range;
+  Range &place = wave.ranges[wave.oldest++ % 4];
+  if (memory_range(address, place)) return &place;
+  place = Range();
+  return nullptr;
 }
 
 void *runtime_resolve(SxWave *w, uint64_t address, uint32_t size, uint32_t access, uint32_t pc, uint32_t lane) {
   Wave *wave = wave_of(w);
-  uint64_t generation = memory_generation();
-  Range &range = wave->range;
-  if (wave->range_generation != generation || address - range.begin >= range.end - range.begin) {
-    wave->range_generation = generation;
-    if (!memory_range(address, range)) {
-      range = {};
-      runtime_fault(w, SX_FAULT_ADDRESS, pc, lane, address);
-    }
-  }
-  if (size > range.end - address || (range.guarded && access & (SX_WRITE | SX_ATOMIC)))
+  const Launch &launch = *wave->group->launch;
+  const Range *range = range_of(*wave, address);
+  if (!range || size > range->end - address || (range->guarded && access & (SX_WRITE | SX_ATOMIC))) {
     runtime_fault(w, SX_FAULT_ADDRESS, pc, lane, address);
-  if (range.probes && !allowed(*wave, address, size, access)) runtime_fault(w, SX_FAULT_ADDRESS, pc, lane, address);
-  if (range.internal && config().strict) {
+    return nullptr;  // not reached
+  }
+  if (range->probes && !allowed(*range, launch.number, address, size, access))
+    runtime_fault(w, SX_FAULT_ADDRESS, pc, lane, address);
+  if (range->internal && config().strict) {
     // Of the arguments a kernel may only read its own.
-    const Launch &launch = *wave->group->launch;
     if (access != SX_READ || address < launch.kernarg || address + size > launch.kernarg + launch.kernarg_slot)
       runtime_fault(w, SX_FAULT_ADDRESS, pc, lane, address);
   }
-  return reinterpret_cast<void *>(address);
+  return reinterpret_cast<void *>(address + range->shift);
 }
 
 uint64_t nanoseconds() {
@@ -410,6 +420,7 @@ class Worker {
       wave.state = WaveState::New;
       wave.index = i;
       wave.range_generation = 0;
+      wave.oldest = 0;
       wave.turns = 0;
     }
     if (!provide(group, scratch)) return out_of_memory(group);

@@ -53,7 +53,17 @@ struct Launch {
   unsigned waves() const { return static_cast<unsigned>(templates.size()); }
 };
 
-// Runs the launch to its end on the calling thread and on the workers.
+// The initial state of a workgroup's waves: of the shape, sizes and arguments that the launch has.  `packet`, `queue`:
+// addresses of the dispatch packet and of its queue, for kernels that ask for them.
+void make_templates(Launch &launch, uint64_t packet, uint64_t queue);
+
+// Runs the launch, which has its templates, to its end: 0, or the HIP error of a fault, which is reported.
+int run_launch(Launch &launch);
+
+// The time in which at least one kernel ran.
+uint64_t busy_nanoseconds();
+
+// Runs the launch to its end on the calling thread and on the workers; the part of run_launch that is the executor's.
 void execute(Launch &launch);
 
 // The HIP error of a fault, after one line on standard error about it.

@@ -28,7 +28,6 @@ constexpr uint64_t kCommitStep = 16u << 20;
 constexpr uint64_t kReturnToSystem = 1u << 20; // smaller freed ranges keep their pages
 constexpr uint64_t kFreedSmall = 64u << 20;
 constexpr size_t kFreedCount = 100000;
-constexpr uint64_t kProbe = 64u << 10;         // of registered memory: asked for at once
 constexpr uint64_t kFillMax = 256u << 20;      // strict mode: the part of an allocation that is filled
 
 uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
@@ -153,28 +152,6 @@ void release(Arena &a, std::map<uint64_t, Allocation>::iterator it) {
 }
 
 }  // namespace
-
-Probes::Probes(uint64_t base, uint64_t size, bool read_only)
-    : base_(base), end_(base + size), read_only_(read_only), seen_(2 * ((end_ - 1) / kProbe - base / kProbe + 1)) {}
-
-bool Probes::probe(uint64_t part, bool write) const {
-  uint64_t begin = std::max(base_, (base_ / kProbe + part) * kProbe);
-  uint64_t end = std::min(end_, (base_ / kProbe + part + 1) * kProbe);
-  return can_access(begin, end - begin, write);
-}
-
-bool Probes::allow(uint64_t address, uint64_t size, bool write, uint32_t launch) {
-  if (write && read_only_) return false;
-  uint64_t first = address / kProbe - base_ / kProbe, last = (address + size - 1) / kProbe - base_ / kProbe;
-  for (uint64_t part = first; part <= last; ++part) {
-    std::atomic<uint32_t> &seen = seen_[2 * part + (write ? 1 : 0)];
-    if (seen.load(std::memory_order_relaxed) == launch) continue;
-    // In a part with unmapped pages, the remaining pages may be used.
-    if (!probe(part, write)) return can_access(address, size, write);
-    seen.store(launch, std::memory_order_relaxed);
-  }
-  return true;
-}
 
 // What was never freed.
 static void check_overruns() {
@@ -420,10 +397,10 @@ bool memory_range(uint64_t address, Range &out) {
   const Allocation *found = find_in(a.live, address);
   if (!found) found = find_in(a.registered, address);
   if (!found) return false;
+  out = Range();
   out.begin = found->base;
   out.end = found->base + found->size;
   out.internal = found->kind == MemoryKind::Internal;
-  out.guarded = false;
   out.probes = found->probes;
   auto next = a.guarded.upper_bound(address);
   if (next != a.guarded.end()) out.end = std::min(out.end, next->first);

@@ -3,7 +3,6 @@
 #include "log.h"
 #include "memory.h"
 #include "state.h"
-#include "tiers.h"
 
 #include <algorithm>
 #include <cstring>
@@ -152,13 +151,6 @@ void modules_reset() {
   modules.swap(r.modules);
   functions.swap(r.functions);
   guard.unlock();
-}
-
-int function_image(Function &function, Counts &counts) {
-  std::lock_guard<std::mutex> guard(function.mutex);
-  if (!function.entry.load(std::memory_order_relaxed) && !function.image.error) first_code(function);
-  counts = function.baseline.entry ? function.baseline.counts : function.image.counts;
-  return function.entry.load(std::memory_order_relaxed) ? 0 : function.image.error;
 }
 
 }  // namespace sx

@@ -1,9 +1,9 @@
 #include "record.h"
 
+#include "device_memory.h"
 #include "image.h"
 #include "log.h"
 #include "mappings.h"
-#include "memory.h"
 
 #include <algorithm>
 #include <cerrno>
