@@ -120,7 +120,8 @@ def unpack(data: bytes, target: Target) -> Descriptor:
 
     if not value("wavefront_size32"):
         raise EncodeError("SX0533", "a wave64 kernel: only wave32 is supported")
-    if words[table.PRELOAD] or table.value(words, table.SGPRS_OF_GFX9):
+    # AMD's compilers write gfx9's number of SGPRs too, which gfx10 and later ignore.
+    if words[table.PRELOAD]:
         raise EncodeError("SX0533", "the kernel descriptor is not a gfx11 one")
     values: dict[str, Any] = {ours: value(name) for ours, name in _NUMBERS.items()}
     values |= {ours: bool(value(name)) for ours, name in _FLAGS.items()}

@@ -27,6 +27,7 @@ from sassxlate.runtime_shim.application import RunReport
 from sassxlate.runtime_shim.cache import hybrid, runs
 from sassxlate.runtime_shim.cache.store import AREAS, Cache, key_of, size_cap
 from sassxlate.runtime_shim.cache.tag import cache_tag
+from sassxlate.runtime_shim.emulated_card import emulated_card as emulated_card_of
 from sassxlate.runtime_shim.service import client
 from sassxlate.runtime_shim.writer import Writer, writer
 
@@ -49,6 +50,12 @@ EXIT_NOT_FOUND = 127
     type=click.Choice(["auto", "emulator", "hip"]),
     default="auto",
     help="Run kernels on an AMD GPU through HIP, or emulated (auto: a GPU if there is one).",
+)
+@click.option(
+    "--emulated-card",
+    is_flag=True,
+    help="Run on AMD's own HIP library without a GPU: the emulated device stands in for the "
+    "card's kernel driver (docs/amd-runtime.md).",
 )
 @click.option("--strict", is_flag=True, help="Emulate with deferred loads and undefined values.")
 @click.option(
@@ -105,6 +112,7 @@ EXIT_NOT_FOUND = 127
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def command(
     device: str,
+    emulated_card: bool,
     strict: bool,
     seed: int,
     interleave: bool,
@@ -143,7 +151,10 @@ def command(
         raise UsageError("SX0719", "--seed needs --strict")
     if strict and device == "hip":
         raise UsageError("SX0719", "--strict needs the emulated device; it cannot run on hip")
-    if interleave and device == "hip":
+    if emulated_card and (device == "emulator" or strict):
+        text = "--emulated-card runs AMD's HIP library: neither --device emulator nor --strict"
+        raise UsageError("SX0719", text)
+    if interleave and device == "hip" and not emulated_card:
         raise UsageError("SX0719", "--interleave needs the emulated device; it cannot run on hip")
     capability = "" if arch is None else application.capability(arch)
     chosen = None if replace is None else application.replacements(replace)
@@ -187,12 +198,18 @@ def command(
     }
     if capability:
         settings["SASSXLATE_CC"] = capability
-    found = _hip("emulator" if strict or interleave else device, target)
-    hip = found.path if found else None
+    card = None
+    if emulated_card:
+        card = emulated_card_of(target)
+        settings |= card.settings
+    off = strict or interleave or card is not None
+    found = None if off else _hip(device, target)
+    hip = str(card.userland.hip) if card else found.path if found else None
     settings["SASSXLATE_HIP"] = hip or str(libraries / "libamdhip64.so")
     if found and found.visible is not None:
         settings["HIP_VISIBLE_DEVICES"] = found.visible
-    settings["SASSXLATE_DEVICES"] = found.devices if found else ""
+    if card is None:
+        settings["SASSXLATE_DEVICES"] = found.devices if found else ""
     replaced = application.defaults(card=hip is not None) if chosen is None else chosen
     if "cublas" in replaced and not os.environ.get("SASSXLATE_BLAS"):
         blas = application.host_blas()
@@ -219,8 +236,11 @@ def command(
         with suppress(SassxlateError):  # the libraries start it where this fails, and say why
             client.spawn(socket, cache, target, changed)
     env = application.environment(os.environ, libraries, settings, replaced)
+    program, words = path, [app]
+    if card is not None:
+        program, words = card.start(app, path, env)
     try:
-        status = application.start_and_wait(path, [app, *args], env)
+        status = application.start_and_wait(program, [*words, *args], env)
         used = application.read_report(report_path)
     finally:
         if not kept_report:

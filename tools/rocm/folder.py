@@ -8,7 +8,6 @@ may be older than the 2.38 that AMD's libraries need.
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import subprocess
 import tempfile
@@ -18,21 +17,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sassxlate.errors import ShimError, UsageError
+from sassxlate.runtime_shim.rocm import LIBRARIES, LOADER, READY, base
 from tools.rocm.packages import MIRRORS, VERSIONS, Package
 
 _TIMEOUT_S = 60.0
-_READY = "complete"  # a file that is written last
-_LIBRARIES = "usr/lib/x86_64-linux-gnu"
-_LOADER = "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
-
-
-def base() -> Path:
-    """The folder that holds all versions: $SASSXLATE_ROCM_FOLDER, or one in the user's cache."""
-    named = os.environ.get("SASSXLATE_ROCM_FOLDER")
-    if named:
-        return Path(named)
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "sassxlate-rocm"
 
 
 def known(version: str) -> tuple[Package, ...]:
@@ -55,7 +43,7 @@ def root(version: str) -> Path:
 def present(version: str) -> bool:
     """Whether it has been fetched completely, with the packages that are pinned now."""
     try:
-        return (root(version) / _READY).read_text() == _stamp(version)
+        return (root(version) / READY).read_text() == _stamp(version)
     except OSError:
         return False
 
@@ -84,7 +72,7 @@ def fetch(version: str) -> Path:
             fresh.mkdir()
             for file in files:
                 _unpack(file, fresh)
-            (fresh / _READY).write_text(_stamp(version))
+            (fresh / READY).write_text(_stamp(version))
             shutil.rmtree(place, ignore_errors=True)
             fresh.rename(place)
     except OSError as error:
@@ -144,7 +132,7 @@ def loader(version: str) -> list[str]:
     if not present(version):
         text = f"ROCm {version} is not in {place}; python -m tools.rocm fetch {version}"
         raise ShimError("SX0864", text)
-    return [str(place / _LOADER), "--library-path", str(place / _LIBRARIES)]
+    return [str(place / LOADER), "--library-path", str(place / LIBRARIES)]
 
 
 def run(version: str, program: Sequence[str]) -> int:

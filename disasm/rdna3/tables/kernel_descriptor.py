@@ -96,8 +96,6 @@ FIELDS: Final = {
         Field("uses_dynamic_stack", PROPERTIES, 11),
     )
 }
-# Fields of older and newer processors in words that gfx11 has too.
-SGPRS_OF_GFX9: Final = Field("granulated_wavefront_sgpr_count", RSRC1, 6, 4)
 
 
 def words(data: bytes) -> dict[str, int]:

@@ -158,6 +158,7 @@ int read_descriptor(const ElfFile &elf, const std::string &symbol, KernelInfo &k
   kernel.group_size = word(0);
   kernel.private_size = word(4);
   kernel.kernarg_size = word(8);
+  kernel.descriptor_vaddr = kd->value;
   kernel.entry_vaddr = kd->value + static_cast<uint64_t>(entry);
   kernel.rsrc1 = word(48);
   kernel.rsrc2 = word(52);
@@ -218,7 +219,7 @@ void read_source(CodeObject &code) {
   }
 }
 
-int read_metadata(CodeObject &code, std::string &why) {
+int read_metadata(CodeObject &code, Kernels kernels_wanted, std::string &why) {
   const uint8_t *desc;
   size_t size;
   msgpack::Value root;
@@ -237,7 +238,9 @@ int read_metadata(CodeObject &code, std::string &why) {
   if (!kernels || kernels->kind != msgpack::Value::Kind::Array) return hipErrorInvalidImage;
   for (const msgpack::Value &map : kernels->array) {
     KernelInfo kernel;
-    if (int error = read_kernel(code, map, kernel, why)) return error;
+    int error = read_kernel(code, map, kernel, why);
+    if (error == hipErrorNoBinaryForGpu && kernels_wanted == Kernels::Some) kernel.unusable = why;
+    else if (error) return error;
     code.kernels.push_back(std::move(kernel));
   }
   read_source(code);
@@ -255,7 +258,8 @@ std::string KernelInfo::sass_at(uint32_t pc) const {
   return found;
 }
 
-int read_code_object(const void *image, const Target &target, std::unique_ptr<CodeObject> &out, std::string &why) {
+int read_code_object(const void *image, const Target &target, std::unique_ptr<CodeObject> &out, std::string &why,
+                     Kernels kernels) {
   auto code = std::make_unique<CodeObject>();
   if (int error = copy_image(image, target, code->bytes, why)) return error;
   if (!code->elf.parse(code->bytes.data(), code->bytes.size(), why)) return hipErrorInvalidImage;
@@ -269,7 +273,7 @@ int read_code_object(const void *image, const Target &target, std::unique_ptr<Co
     why = "a code object of an unknown version";
     return hipErrorNoBinaryForGpu;
   }
-  if (int error = read_metadata(*code, why)) return error;
+  if (int error = read_metadata(*code, kernels, why)) return error;
   out = std::move(code);
   return 0;
 }

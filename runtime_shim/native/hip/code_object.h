@@ -17,7 +17,8 @@ struct KernelArg {
 
 struct KernelInfo {
   std::string name;
-  uint64_t entry_vaddr = 0;
+  std::string unusable;  // why it cannot run; "" if it can
+  uint64_t entry_vaddr = 0, descriptor_vaddr = 0;
   uint32_t kernarg_size = 0, group_size = 0, private_size = 0;  // bytes; private is per lane
   uint32_t rsrc1 = 0, rsrc2 = 0;
   uint16_t properties = 0;
@@ -41,7 +42,10 @@ struct CodeObject {
 // Reads the code object (or the target's entry of an offload bundle) at `image`, whose size only its
 // headers give; unmapped memory is an error, not a crash.  Returns 0, hipErrorInvalidImage if it
 // is malformed or hipErrorNoBinaryForGpu if it is for another device, with a reason in `why`.
-int read_code_object(const void *image, const Target &target, std::unique_ptr<CodeObject> &out,
-                     std::string &why);
+//
+// A code object is refused for one kernel that cannot run (All), or the kernel has its reason (Some).
+enum class Kernels { All, Some };
+int read_code_object(const void *image, const Target &target, std::unique_ptr<CodeObject> &out, std::string &why,
+                     Kernels kernels = Kernels::All);
 
 }  // namespace sx
