@@ -86,9 +86,15 @@ int load_segments(Module &m, std::string &why) {
   return relocate(m, why) ? 0 : hipErrorInvalidImage;
 }
 
+// A module, and the memory of its segments with it.
+void release_module(const Module *module) {
+  if (module->load_base) memory_release(module->load_base, 1u << static_cast<unsigned>(MemoryKind::Module));
+  delete module;
+}
+
 int load_module(const void *image, hipModule_t *handle) {
   if (!handle || !image) return hipErrorInvalidValue;
-  auto module = std::make_shared<Module>();
+  std::shared_ptr<Module> module(new Module, release_module);
   std::string why;
   int error = read_code_object(image, target(), module->code, why);
   if (!error) error = load_segments(*module, why);
@@ -123,10 +129,6 @@ int unload_module(hipModule_t handle) {
 }
 
 }  // namespace
-
-Module::~Module() {
-  if (load_base) memory_release(load_base, 1u << static_cast<unsigned>(MemoryKind::Module));
-}
 
 std::shared_ptr<Module> find_module(hipModule_t handle) {
   Registry &r = registry();

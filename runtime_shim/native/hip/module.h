@@ -51,8 +51,6 @@ struct Module {
   uint64_t load_base = 0;  // where virtual address 0 of the code object is in the arena
   uint64_t load_size = 0;
   std::map<std::string, Function> functions;
-
-  ~Module();
 };
 
 // The module and function of a handle; nullptr if it is not valid (any more).

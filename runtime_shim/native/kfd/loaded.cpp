@@ -191,6 +191,3 @@ std::shared_ptr<Module> loaded_kernel(uint64_t descriptor, Function *&function, 
 }
 
 }  // namespace sx::kfd
-
-// The memory is AMD's loader's.
-sx::Module::~Module() = default;

@@ -81,7 +81,7 @@ int queue_create(CreateQueueArgs &args) {
   std::unique_lock<std::mutex> lock(q.mutex);
   uint32_t id = 1;
   while (q.all.count(id)) ++id;
-  if (id * 8 >= kDoorbellPage) return ENOSPC;
+  if (uint64_t{id} * 8 >= kDoorbellPage) return ENOSPC;
   auto made = std::make_shared<Running>();
   Queue &queue = made->queue;
   queue.id = id;
