@@ -247,7 +247,10 @@ bool memory_range(uint64_t address, Range &out) {
   if (next != m.views.begin()) {
     const auto &[va, view] = *std::prev(next);
     if (address - va < view.size) {
-      out = {va, va + view.size, view.host - va, false, nullptr};
+      out = Range();
+      out.begin = va;
+      out.end = va + view.size;
+      out.shift = view.host - va;
       return true;
     }
   }

@@ -101,7 +101,10 @@ bool SvmRanges::find(uint64_t address, Range &out) const {
   if (next == parts_.begin()) return false;
   const auto &[begin, part] = *std::prev(next);
   if (address >= part.end || part.attributes.access == kSvmNoAccess) return false;
-  out = {begin, part.end, 0, false, part.probes};
+  out = Range();
+  out.begin = begin;
+  out.end = part.end;
+  out.probes = part.probes;
   return true;
 }
 
