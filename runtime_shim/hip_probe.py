@@ -8,6 +8,8 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
+from sassxlate.errors import ShimError
+
 # The major versions whose ABI we use in the same way.
 _NAMES = ("libamdhip64.so.7", "libamdhip64.so.6")
 _ROCM = "/opt/rocm"  # its packages' folder, which may be missing from the linker's cache
@@ -106,6 +108,20 @@ def find_hip(target: str) -> Found:
         return Found(None, str(reason))
     visible = _visible(takers) if len(takers) < count else None
     return Found(str(name), "", visible, str(devices))
+
+
+def chosen(device: str, target: str) -> Found | None:
+    """AMD's HIP library if kernels are to run on an AMD GPU; None: emulated.
+
+    ``device``: auto (a GPU if there is one), emulator or hip; ShimError SX0707 if there is none
+    for hip.
+    """
+    if device == "emulator" or (device == "auto" and not os.path.exists("/dev/kfd")):
+        return None
+    found = find_hip(target)
+    if found.path is None and device == "hip":
+        raise ShimError("SX0707", f"no AMD GPU that runs {target} code: {found.reason}")
+    return found if found.path else None
 
 
 def _visible(takers: list[int]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ import click
 from sassxlate.errors import SassxlateError
 from sassxlate.lowering.report.pages import wrote
 from sassxlate.lowering.report.report import Ran, RefusedBy
+from sassxlate.output import shows_progress
 from sassxlate.runtime_shim.application import LoadedKernel, RunReport
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def write(
     started = time.monotonic()
     visible = False
     for n, kernel in enumerate(report.kernels):
-        if sys.stderr.isatty() and time.monotonic() - started > _QUIET_S:
+        if shows_progress() and time.monotonic() - started > _QUIET_S:
             visible = True
             text = f"\rreport: {n} of {len(report.kernels)} kernels"
             click.echo(text, err=True, nl=False)

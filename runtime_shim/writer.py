@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from sassxlate.disasm.amdgpu_machines import RDNA3
+from sassxlate.output import shows_progress
 from sassxlate.runtime_shim.cache import place as _cache_place
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ class _Progress:
         self.visible = False
 
     def __enter__(self) -> None:
-        if sys.stderr.isatty():
+        if shows_progress():
             self.engine.progress = self.step
 
     def step(self, what: str, done: int, of: int) -> None:

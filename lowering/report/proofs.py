@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-import sys
 import time
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ import click
 from sassxlate.errors import SassxlateError
 from sassxlate.lowering.report.judged import Judged, ProofSettings
 from sassxlate.lowering.target import DEFAULT, Target
+from sassxlate.output import shows_progress
 
 if TYPE_CHECKING:
     from sassxlate.disasm.containers import Cubin, Kernel
@@ -201,7 +201,7 @@ class _Progress:
     def step(self, blocks: int) -> None:
         self.done += 1
         self.blocks += blocks
-        if sys.stderr.isatty() and time.monotonic() - self.started > _QUIET_S:
+        if shows_progress() and time.monotonic() - self.started > _QUIET_S:
             self.visible = True
             click.echo(f"\r{self.done} of {self.parts}, {self.blocks} blocks", err=True, nl=False)
 

@@ -24,6 +24,17 @@ def import_root() -> str:
     return str(Path(sassxlate.__file__).absolute().parent.parent)
 
 
+def library_settings(path: Path, cache: Path, tag: str) -> dict[str, str]:
+    """The variables by which our libraries find the cache, and the service at ``path``."""
+    return {
+        "SASSXLATE_CACHE_DIR": str(cache),
+        "SASSXLATE_CACHE_TAG": tag,
+        "SASSXLATE_SOCKET": str(path),
+        "SASSXLATE_PYTHON": sys.executable,
+        "SASSXLATE_PYTHONPATH": import_root(),
+    }
+
+
 def call(path: Path, request: dict[str, Any], timeout: float = 300.0) -> dict[str, Any]:
     """Send one request and wait for its answer; ServiceError SX0902 or SX0909 if there is none."""
     try:

@@ -21,15 +21,17 @@ from sassxlate.errors import UsageError, Where
 from sassxlate.output import as_json, write_whole
 from sassxlate.runtime_shim.ptx.machine_code import machine_code
 
-_ONE = ("svg", "html")  # one picture per file
+_ONE = ("svg", "html", "graphml")  # one picture per file
 
 
 def _drawings() -> Mapping[str, Callable[[Picture], str]]:
     from sassxlate.cfg.pages.graph import to_html
+    from sassxlate.cfg.view.exchange import to_graphml
     from sassxlate.cfg.view.svg import to_svg
     from sassxlate.cfg.view.text import to_dot, to_text
 
-    return {"text": to_text, "dot": to_dot, "svg": to_svg, "html": to_html}
+    return {"text": to_text, "dot": to_dot, "svg": to_svg, "html": to_html,
+            "graphml": to_graphml}  # fmt: skip
 
 
 @click.command(
@@ -40,7 +42,7 @@ def _drawings() -> Mapping[str, Callable[[Picture], str]]:
 @click.argument("file", metavar="FILE")
 @one_kernel_option
 @arch_option
-@format_option("dot", "svg", "html")
+@format_option("dot", "svg", "html", "graphml")
 @output_path_option
 @click.option(
     "--counts",
@@ -65,7 +67,8 @@ def command(
     dominators, liveness and uniformity.
 
     FILE holds SASS (an executable, a library, a cubin) or RDNA3 code (a code object, a HIP
-    program).  svg is a picture, html a page to pan and zoom in one self-contained file.
+    program).  svg is a picture, html a page to pan and zoom in one self-contained file,
+    graphml for Gephi, yEd and NetworkX.
 
     A word that is not an instruction is drawn as data, and no edge leaves it; then, and if
     control flow cannot be followed, the exit status is 3.

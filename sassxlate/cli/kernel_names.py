@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import click
 from click.shell_completion import CompletionItem
@@ -46,8 +46,7 @@ def _files(ctx: click.Context) -> Iterator[Path]:
     """
     arguments = [p.name or "" for p in ctx.command.params if isinstance(p, click.Argument)]
     for value in (*map(ctx.params.get, arguments), *ctx.args):
-        several: Iterable[Any] = value if isinstance(value, tuple) else (value,)
-        for word in several:
+        for word in cast("Iterable[object]", value if isinstance(value, tuple) else (value,)):
             if isinstance(word, (str, Path)) and Path(word).is_file():
                 yield Path(word)
 

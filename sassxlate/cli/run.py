@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -19,10 +18,10 @@ from sassxlate.cli.options import (
     show_defects,
     target_option,
 )
-from sassxlate.errors import SassxlateError, ShimError, UsageError
+from sassxlate.errors import SassxlateError, UsageError
 from sassxlate.files import replace_file
 from sassxlate.lowering.report.pages import begin
-from sassxlate.runtime_shim import application, paths, trusted
+from sassxlate.runtime_shim import application, hip_probe, paths, trusted
 from sassxlate.runtime_shim.application import RunReport
 from sassxlate.runtime_shim.cache import hybrid, runs
 from sassxlate.runtime_shim.cache.store import AREAS, Cache, key_of, size_cap
@@ -34,7 +33,6 @@ from sassxlate.runtime_shim.writer import Writer, writer
 if TYPE_CHECKING:
     from sassxlate.disasm.containers import Cubin
     from sassxlate.lowering.report.pages import Pages
-    from sassxlate.runtime_shim.hip_probe import Found
 
 EXIT_REFUSED = 3
 EXIT_NOT_FOUND = 127
@@ -181,13 +179,8 @@ def command(
         pages = begin(report, report_format, "run", " ".join([app, *args]), target)
     kept_report = os.environ.get("SASSXLATE_KEEP_REPORT")
     report_path = _report_file(kept_report)
-    settings = {
-        "SASSXLATE_CACHE_DIR": str(cache),
-        "SASSXLATE_CACHE_TAG": tag,
+    settings = client.library_settings(socket, cache, tag) | {
         "SASSXLATE_TARGET": target,
-        "SASSXLATE_SOCKET": str(socket),
-        "SASSXLATE_PYTHON": sys.executable,
-        "SASSXLATE_PYTHONPATH": client.import_root(),
         "SASSXLATE_REPORT": str(report_path),
         "SASSXLATE_RUNNER": str(os.getpid()),
         "SASSXLATE_STRICT": "1" if strict else "0",
@@ -203,7 +196,7 @@ def command(
         card = emulated_card_of(target)
         settings |= card.settings
     off = strict or interleave or card is not None
-    found = None if off else _hip(device, target)
+    found = None if off else hip_probe.chosen(device, target)
     hip = str(card.userland.hip) if card else found.path if found else None
     settings["SASSXLATE_HIP"] = hip or str(libraries / "libamdhip64.so")
     if found and found.visible is not None:
@@ -375,18 +368,6 @@ def _directory(name: str) -> Path:
     except OSError as error:
         raise UsageError("SX0719", f"{directory}: {error.strerror}") from error
     return directory
-
-
-def _hip(device: str, target: str) -> Found | None:
-    """AMD's HIP library where kernels are to run on an AMD GPU; None: emulated."""
-    if device == "emulator" or (device == "auto" and not os.path.exists("/dev/kfd")):
-        return None
-    from sassxlate.runtime_shim.hip_probe import find_hip
-
-    found = find_hip(target)
-    if found.path is None and device == "hip":
-        raise ShimError("SX0707", f"no AMD GPU that runs {target} code: {found.reason}")
-    return found if found.path else None
 
 
 def _mark_of(path: Path) -> str:

@@ -9,6 +9,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -222,3 +223,35 @@ def test_loops_are_shaded_and_joins_said() -> None:
     assert svg.count('class="halo"') == 1
     for said in ("joins B0", "ran 5", 'class="bar"', 'class="heat"', "taken back"):
         assert said in svg
+
+
+def test_graphml_is_read_back() -> None:
+    """By NetworkX: the blocks, their instructions and the edges of the JSON, parallel ones too."""
+    import networkx as nx
+
+    file = str(ROOT / "fixtures" / "programs" / "collatz")
+    options = [file, "-k", "*collatz*", "--arch", "sm_80", "--format"]
+    (known,) = json.loads(CliRunner().invoke(command, [*options, "json"]).stdout)["kernels"]
+    text = CliRunner().invoke(command, [*options, "graphml"]).stdout
+    read: Any = nx
+    graph: Any = read.parse_graphml(text, node_type=int, force_multigraph=True)
+    assert graph.graph["target"] == "sm_80"
+    for block in known["blocks"]:
+        found = graph.nodes[block["index"]]
+        assert found["instructions"].split("\n") == [i["text"] for i in block["instructions"]]
+        assert (found["start"], found["divergent"]) == (block["start"], block["divergent"])
+    edges: list[Any] = [(a, b, data["kind"], data["back"]) for a, b, data in graph.edges(data=True)]
+    assert sorted(edges) == sorted(
+        (e["from"], e["to"], e["kind"], e["back"]) for e in known["edges"]
+    )
+
+
+def test_graphml_of_a_name_that_xml_cannot_hold() -> None:
+    from sassxlate.cfg.view.exchange import to_graphml
+    from sassxlate.cfg.view.picture import Line, Node, Picture
+
+    drawn = Picture("k\x01\udcff", "\ufffe<&>", "sm_80", (Node(0, 0, (Line(0, "NOP\0"),)),), ())
+    text = to_graphml(drawn)
+    assert "k??" in text
+    assert "?&lt;&amp;&gt;" in text
+    assert "NOP?" in text

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 import pytest
@@ -93,9 +93,10 @@ def closed(schema: dict[str, Any]) -> dict[str, Any]:
 
     def close(part: Any) -> None:
         if isinstance(part, dict):
-            if "properties" in part and "$comment" not in part:
-                part.setdefault("additionalProperties", False)
-            for value in part.values():
+            found = cast("dict[str, Any]", part)
+            if "properties" in found and "$comment" not in found:
+                found.setdefault("additionalProperties", False)
+            for value in found.values():
                 close(value)
 
     close(made)

@@ -172,8 +172,6 @@ def test_auto(
 ) -> None:
     """The card where the kernel's driver is and HIP takes our code, otherwise the emulated
     device."""
-    from sassxlate.cli import run
-
     exists = os.path.exists
 
     def pretended(path: str) -> bool:
@@ -186,9 +184,9 @@ def test_auto(
         return answer
 
     monkeypatch.setattr(hip_probe, "find_hip", find)
-    chosen = run._hip("auto", "gfx1100")  # pyright: ignore[reportPrivateUsage]
+    chosen = hip_probe.chosen("auto", "gfx1100")
     assert (chosen.path if chosen else None) == expected
-    assert run._hip("emulator", "gfx1100") is None  # pyright: ignore[reportPrivateUsage]
+    assert hip_probe.chosen("emulator", "gfx1100") is None
 
 
 def test_standin_sees_host_access(standin: Path, libraries: Path) -> None:
