@@ -15,6 +15,7 @@ struct Fiber {
   void *user = nullptr;
   uint8_t *mapping = nullptr;
   size_t mapping_size = 0;
+  size_t colour = 0;  // bytes that its stack begins below the mapping's end
   FiberMarks marks;
 };
 
@@ -32,5 +33,8 @@ void fiber_prepare(Fiber *fiber, void (*body)(Fiber *));
 void fiber_resume(Fiber *fiber);
 // Called on the fiber: goes back to fiber_resume's caller.
 void fiber_suspend(Fiber *fiber);
+// Called on `fiber`: suspends it and continues with `next`, which suspended itself or passed on earlier; fiber_resume's
+// caller then gets control from `next`.
+void fiber_pass(Fiber *fiber, Fiber *next);
 
 }  // namespace sx

@@ -53,6 +53,46 @@ def _without_denormals(name: str) -> str:
     )
 
 
+# The same as values, of %was and %d0.
+_PLAIN = {
+    "add": "add {t} %was, %d0", "sub": "sub {t} %was, %d0", "and": "and {t} %was, %d0",
+    "or": "or {t} %was, %d0", "xor": "xor {t} %was, %d0", "swap": "add {t} %d0, 0",
+}  # fmt: skip
+_COMPARED = {"min_i": "slt", "min_u": "ult", "max_i": "sgt", "max_u": "ugt"}
+
+
+def _own_memory(op: str, width: int) -> str:
+    """%old, and the new value is stored: in LDS, whose workgroup has one host thread at a time, so
+    that nothing needs the bus."""
+    ty, bytes_ = f"i{width}", width // 8
+    if op in _PLAIN:
+        value = f"  %new = {_PLAIN[op].format(t=ty)}\n"
+    elif op in _COMPARED:
+        value = (
+            f"  %keep = icmp {_COMPARED[op]} {ty} %was, %d0\n"
+            f"  %new = select i1 %keep, {ty} %was, {ty} %d0\n"
+        )
+    elif op == "inc":
+        value = (
+            f"  %wraps = icmp uge {ty} %was, %d0\n  %up = add {ty} %was, 1\n"
+            f"  %new = select i1 %wraps, {ty} 0, {ty} %up\n"
+        )
+    elif op == "dec":
+        value = (
+            f"  %zero = icmp eq {ty} %was, 0\n  %above = icmp ugt {ty} %was, %d0\n"
+            f"  %wraps = or i1 %zero, %above\n  %down = sub {ty} %was, 1\n"
+            f"  %new = select i1 %wraps, {ty} %d0, {ty} %down\n"
+        )
+    elif op == "cmpswap":
+        value = f"  %same = icmp eq {ty} %was, %d1\n  %new = select i1 %same, {ty} %d0, {ty} %was\n"
+    else:
+        value = _new_value(op, width, cache=False)
+    return (
+        f"  %was = load volatile {ty}, ptr %p, align {bytes_}\n{value}"
+        f"  store volatile {ty} %new, ptr %p, align {bytes_}\n  %old = add {ty} %was, 0\n"
+    )
+
+
 def _new_value(op: str, width: int, *, cache: bool) -> str:
     """%new from %was (the old value) and %d0, %d1.  Outside LDS the unit that adds binary32
     flushes denormal operands in every mode (RDNA3 ISA, 13.2)."""
@@ -115,7 +155,9 @@ def atomic(m: Module, space: str, op: str, width: int) -> str:
     body = located(m, space, bytes_, bytes_, Access.ATOMIC) + _data(0, width, "d0")
     if op in TWO_OPERANDS:
         body += _data(width // 32, width, "d1")
-    if op in _RMW:
+    if space == "l":
+        body += _own_memory(op, width)
+    elif op in _RMW:
         body += f"  %old = atomicrmw {_RMW[op]} ptr %p, {ty} %d0 seq_cst, align {bytes_}\n"
     elif op == "cmpswap":
         body += (
@@ -127,7 +169,7 @@ def atomic(m: Module, space: str, op: str, width: int) -> str:
             f"  %first = load atomic {ty}, ptr %p monotonic, align {bytes_}\n"
             "  br label %again\nagain:\n"
             f"  %was = phi {ty} [ %first, %loop ], [ %old, %again ]\n"
-            + _new_value(op, width, cache=space != "l")
+            + _new_value(op, width, cache=True)
             + f"  %pair = cmpxchg ptr %p, {ty} %was, {ty} %new seq_cst seq_cst, align {bytes_}\n"
             f"  %old = extractvalue {{{ty}, i1}} %pair, 0\n"
             f"  %won = extractvalue {{{ty}, i1}} %pair, 1\n"

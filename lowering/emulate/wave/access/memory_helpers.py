@@ -17,6 +17,7 @@ from sassxlate.lowering.emulate.image.abi import (
     WaveLayout,
 )
 from sassxlate.lowering.emulate.wave.access import access64, unaligned
+from sassxlate.lowering.emulate.wave.access.all_lanes import gather_all, member, pieces, scatter_all
 from sassxlate.lowering.llvm.ir_text import Module
 
 ATTRIBUTES = "nounwind"
@@ -47,13 +48,6 @@ def fault(m: Module) -> str:
     return "@fault"
 
 
-def _member(name: str, type_: str, at: WaveLayout) -> str:
-    return (
-        f"  %{name}.p = getelementptr i8, ptr %w, i64 {int(at)}\n"
-        f"  %{name} = load {type_}, ptr %{name}.p\n"
-    )
-
-
 def _misaligned(align: int) -> str:
     if align == 1:
         return "  br label %aligned\naligned:\n"
@@ -77,8 +71,8 @@ def _global(bytes_: int, access: int) -> str:
         f"ptr %w, i64 %a, i32 {bytes_}, i32 {access}, i32 %pc, i32 %lane",
     )
     return (
-        _member("base", "i64", WaveLayout.ARENA_BASE)
-        + _member("size", "i64", WaveLayout.ARENA_SIZE)
+        member("base", "i64", WaveLayout.ARENA_BASE)
+        + member("size", "i64", WaveLayout.ARENA_SIZE)
         + "  %off = sub i64 %a, %base\n"
         f"  %lim = sub i64 %size, {bytes_}\n"
         "  %in1 = icmp ule i64 %off, %lim\n"
@@ -95,7 +89,7 @@ def _global(bytes_: int, access: int) -> str:
 def _lds(bytes_: int, mask: int = -1) -> str:
     return (
         f"  %la = and i64 %a, {mask}\n"
-        + _member("lsize", "i32", WaveLayout.LDS_SIZE)
+        + member("lsize", "i32", WaveLayout.LDS_SIZE)
         + "  %lsize64 = zext i32 %lsize to i64\n"
         f"  %lend = add i64 %la, {bytes_}\n"
         "  %lin = icmp ule i64 %lend, %lsize64\n"
@@ -104,7 +98,7 @@ def _lds(bytes_: int, mask: int = -1) -> str:
         f"  call void @fault(ptr %w, i32 {int(DeviceFault.LDS)}, i32 %pc, i32 %lane, i64 %la)\n"
         "  unreachable\n"
         "lok:\n"
-        + _member("lbase", "ptr", WaveLayout.LDS)
+        + member("lbase", "ptr", WaveLayout.LDS)
         + "  %lp = getelementptr i8, ptr %lbase, i64 %la\n"
     )
 
@@ -112,7 +106,7 @@ def _lds(bytes_: int, mask: int = -1) -> str:
 def _scratch(bytes_: int, *, refuse: bool = False) -> str:
     return (
         "  %sa = and i64 %a, 4294967295\n"
-        + _member("ssize", "i64", WaveLayout.SCRATCH_SIZE)
+        + member("ssize", "i64", WaveLayout.SCRATCH_SIZE)
         + f"  %send = add i64 %sa, {bytes_}\n"
         f"  %sin = icmp {'ult i64 %ssize, 0' if refuse else 'ule i64 %send, %ssize'}\n"
         "  br i1 %sin, label %sok, label %sbad\n"
@@ -120,7 +114,7 @@ def _scratch(bytes_: int, *, refuse: bool = False) -> str:
         f"  call void @fault(ptr %w, i32 {int(DeviceFault.SCRATCH)}, i32 %pc, i32 %lane, i64 %sa)\n"
         "  unreachable\n"
         "sok:\n"
-        + _member("sbase", "ptr", WaveLayout.SCRATCH)
+        + member("sbase", "ptr", WaveLayout.SCRATCH)
         + "  %sdw = lshr i64 %sa, 2\n  %srow = shl i64 %sdw, 7\n"
         "  %sbyte = and i64 %sa, 3\n  %slane = zext i32 %lane to i64\n"
         "  %scol = shl i64 %slane, 2\n  %so1 = add i64 %srow, %scol\n"
@@ -188,39 +182,46 @@ def _every(n: int, first: int) -> str:
 
 
 def deal(m: Module, n: int, align: int) -> str:
-    """@deal.*(p, out): 32 contiguous elements of n dwords, as n vectors of one dword per lane.
+    """@deal.*(p, q, out): 16 contiguous elements of n dwords at p and 16 at q, as n vectors of one
+    dword per lane.
 
     Without AVX-512 this is long code, so it is not inlined at each access.  Volatile, like the
     store of `collect`: otherwise LLVM moves single dwords, and 64 bits are no longer one access
     (see access64).
     """
     name = f"deal.{n}.{align}"
-    ty = f"<{32 * n} x i32>"
-    body = f"  %all = load volatile {ty}, ptr %p, align {align}\n"
+    ty = f"<{16 * n} x i32>"
+    body = "".join(
+        f"  %half.{p} = load volatile {ty}, ptr %{p}, align {align}\n" for p in ("p", "q")
+    )
     for k in range(n):
         body += (
-            f"  %v{k} = shufflevector {ty} %all, {ty} poison, <32 x i32> <{_every(n, k)}>\n"
+            f"  %v{k} = shufflevector {ty} %half.p, {ty} %half.q, <32 x i32> <{_every(n, k)}>\n"
             f"  %q{k} = getelementptr i8, ptr %out, i64 {128 * k}\n"
             f"  store <32 x i32> %v{k}, ptr %q{k}, align 64\n"
         )
     m.functions[name] = (
-        f"define internal void @{name}(ptr %p, ptr %out) noinline {ATTRIBUTES} {{\n"
+        f"define internal void @{name}(ptr %p, ptr %q, ptr %out) noinline {ATTRIBUTES} {{\n"
         f"{body}  ret void\n}}\n"
     )
     return f"@{name}"
 
 
 def collect(m: Module, n: int, align: int) -> str:
-    """@collect.*(p, data): the inverse of @deal."""
+    """@collect.*(p, q, data): the inverse of @deal, p first."""
     name = f"collect.{n}.{align}"
-    ty = f"<{32 * n} x i32>"
-    # The vectors are consecutive: dword k of lane i is number 32 * k + i.
-    index = ", ".join(f"i32 {32 * k + i}" for i in range(32) for k in range(n))
+    ty, half = f"<{32 * n} x i32>", f"<{16 * n} x i32>"
+    body = f"  %rows = load {ty}, ptr %data, align 64\n"
+    for at, lanes in (("p", range(16)), ("q", range(16, 32))):
+        # The vectors are consecutive: dword k of lane i is number 32 * k + i.
+        index = ", ".join(f"i32 {32 * k + i}" for i in lanes for k in range(n))
+        body += (
+            f"  %half.{at} = shufflevector {ty} %rows, {ty} poison, <{16 * n} x i32> <{index}>\n"
+            f"  store volatile {half} %half.{at}, ptr %{at}, align {align}\n"
+        )
     m.functions[name] = (
-        f"define internal void @{name}(ptr %p, ptr %data) noinline {ATTRIBUTES} {{\n"
-        f"  %rows = load {ty}, ptr %data, align 64\n"
-        f"  %all = shufflevector {ty} %rows, {ty} poison, {ty} <{index}>\n"
-        f"  store volatile {ty} %all, ptr %p, align {align}\n  ret void\n}}\n"
+        f"define internal void @{name}(ptr %p, ptr %q, ptr %data) noinline {ATTRIBUTES} {{\n"
+        f"{body}  ret void\n}}\n"
     )
     return f"@{name}"
 
@@ -260,10 +261,6 @@ def located(m: Module, space: str, bytes_: int, align: int, access: Access) -> s
     )
 
 
-def _pieces(bytes_: int) -> int:
-    return max(1, bytes_ // 4)
-
-
 def _piece(i: int, kind: str) -> str:
     """Address %q{i} of the i-th dword in memory and %b{i} in the buffer."""
     return (
@@ -272,113 +269,6 @@ def _piece(i: int, kind: str) -> str:
         f"  %c{i} = add i64 %lane64, {32 * i}\n"
         f"  %b{i} = getelementptr i32, ptr %{kind}, i64 %c{i}\n"
     )
-
-
-def _all_at_once(space: str, bytes_: int, align: int) -> str:
-    """From block `all`: if every active lane is in range, to `at.once` with %ptrs (the lanes'
-    pointers, of whole dwords), %wide (their addresses) and %lanes.m; otherwise to `lanes`."""
-    v64 = "<32 x i64>"
-    if space == "l":
-        base = _member("vbase", "i64", WaveLayout.LDS) + (
-            _member("vsize32", "i32", WaveLayout.LDS_SIZE) + "  %vsize = zext i32 %vsize32 to i64\n"
-        )
-        off = f"  %voff = add {v64} %wide, zeroinitializer\n"
-    elif space == "s":
-        base = _member("vbase", "i64", WaveLayout.SCRATCH) + _member(
-            "vsize", "i64", WaveLayout.SCRATCH_SIZE
-        )
-        off = f"  %voff = and {v64} %wide, splat (i64 4294967295)\n"
-    else:
-        base = _member("vbase", "i64", WaveLayout.ARENA_BASE) + _member(
-            "vsize", "i64", WaveLayout.ARENA_SIZE
-        )
-        off = f"  %voff = sub {v64} %wide, %vb\n"
-    at = "%voff"
-    place = ""
-    if space == "s":
-        lanes = ", ".join(f"i64 {4 * i}" for i in range(32))
-        place = (
-            f"  %vdw = lshr {v64} %voff, splat (i64 2)\n"
-            f"  %vrow = shl {v64} %vdw, splat (i64 7)\n  %vin = add {v64} %vrow, <{lanes}>\n"
-        )
-        at = "%vin"
-    elif bytes_ < 4:
-        place = f"  %vin = and {v64} %voff, splat (i64 -4)\n"
-        at = "%vin"
-    return (
-        f"all:\n  %wide = load {v64}, ptr %addr, align 64\n"
-        + base
-        + f"  %vb.1 = insertelement {v64} poison, i64 %vbase, i64 0\n"
-        f"  %vb = shufflevector {v64} %vb.1, {v64} poison, <32 x i32> zeroinitializer\n"
-        + off
-        + f"  %vlim.s = call i64 @llvm.usub.sat.i64(i64 %vsize, i64 {max(bytes_, 4) - 1})\n"
-        f"  %vlim.1 = insertelement {v64} poison, i64 %vlim.s, i64 0\n"
-        f"  %vlim = shufflevector {v64} %vlim.1, {v64} poison, <32 x i32> zeroinitializer\n"
-        f"  %vc1 = icmp ult {v64} %voff, %vlim\n"
-        f"  %vlow = and {v64} %wide, splat (i64 {max(align, min(bytes_, 4)) - 1})\n"
-        f"  %vc2 = icmp eq {v64} %vlow, zeroinitializer\n"
-        "  %vc = and <32 x i1> %vc1, %vc2\n  %vm = bitcast <32 x i1> %vc to i32\n"
-        "  %inactive = xor i32 %exec, -1\n  %vm1 = or i32 %vm, %inactive\n"
-        "  %vall = icmp eq i32 %vm1, -1\n"
-        "  br i1 %vall, label %at.once, label %lanes\n"
-        "at.once:\n" + place + f"  %vaddr = add {v64} %vb, {at}\n"
-        f"  %ptrs = inttoptr {v64} %vaddr to <32 x ptr>\n"
-        "  %lanes.m = bitcast i32 %exec to <32 x i1>\n"
-    )
-
-
-def _dword_pointers(space: str, i: int) -> str:
-    """%ptrs.i, of the i-th dwords."""
-    step = 4 * i if space != "s" else 128 * i
-    return f"  %ptrs.{i} = getelementptr i8, <32 x ptr> %ptrs, i64 {step}\n"
-
-
-def _gather_all(m: Module, space: str, bytes_: int, align: int, signed: bool) -> str:
-    m.declare("i64 @llvm.usub.sat.i64(i64, i64)")
-    m.declare("<32 x i32> @llvm.masked.gather.v32i32.v32p0(<32 x ptr>, <32 x i1>, <32 x i32>)")
-    out = _all_at_once(space, bytes_, align)
-    if access64.in_pairs(space, bytes_):
-        return out + access64.gather_pairs(m, bytes_) + "  br label %done\n"
-    for i in range(_pieces(bytes_)):
-        out += (
-            _dword_pointers(space, i)
-            + f"  %g.{i} = call <32 x i32> @llvm.masked.gather.v32i32.v32p0(<32 x ptr> align 4 "
-            f"%ptrs.{i}, <32 x i1> %lanes.m, <32 x i32> zeroinitializer)\n"
-        )
-        value = f"%g.{i}"
-        if bytes_ < 4:
-            up, shift = 32 - 8 * bytes_, "ashr" if signed else "lshr"
-            out += (
-                "  %byte64 = and <32 x i64> %wide, splat (i64 3)\n"
-                "  %byte = trunc <32 x i64> %byte64 to <32 x i32>\n"
-                "  %bit = shl <32 x i32> %byte, splat (i32 3)\n"
-                f"  %low.v = lshr <32 x i32> {value}, %bit\n"
-                f"  %top.v = shl <32 x i32> %low.v, splat (i32 {up})\n"
-                f"  %cut.v = {shift} <32 x i32> %top.v, splat (i32 {up})\n"
-            )
-            value = "%cut.v"
-        out += (
-            f"  %out.{i} = getelementptr i8, ptr %out, i64 {128 * i}\n"
-            f"  store <32 x i32> {value}, ptr %out.{i}, align 64\n"
-        )
-    return out + "  br label %done\n"
-
-
-def _scatter_all(m: Module, space: str, bytes_: int, align: int) -> str:
-    """Lanes are written in ascending order, as the hardware's scatter does."""
-    m.declare("i64 @llvm.usub.sat.i64(i64, i64)")
-    m.declare("void @llvm.masked.scatter.v32i32.v32p0(<32 x i32>, <32 x ptr>, <32 x i1>)")
-    out = _all_at_once(space, bytes_, align)
-    if access64.in_pairs(space, bytes_):
-        return out + access64.scatter_pairs(m, bytes_) + "  br label %done\n"
-    for i in range(_pieces(bytes_)):
-        out += (
-            _dword_pointers(space, i) + f"  %in.{i} = getelementptr i8, ptr %data, i64 {128 * i}\n"
-            f"  %s.{i} = load <32 x i32>, ptr %in.{i}, align 64\n"
-            f"  call void @llvm.masked.scatter.v32i32.v32p0(<32 x i32> %s.{i}, <32 x ptr> align 4 "
-            f"%ptrs.{i}, <32 x i1> %lanes.m)\n"
-        )
-    return out + "  br label %done\n"
 
 
 def _apart(space: str, bytes_: int, align: int) -> bool:
@@ -397,7 +287,7 @@ def load(
     if _apart(space, bytes_, align):
         body += unaligned.in_bytes(bytes_) + unaligned.load_bytes(bytes_, signed) + "dwords:\n"
     apart = ""
-    for i in range(_pieces(bytes_)):
+    for i in range(pieces(bytes_)):
         apart += _piece(i, "out")
         if bytes_ < 4:
             op = "sext" if signed else "zext"
@@ -411,7 +301,7 @@ def load(
     body += access64.whole_or_apart(space, bytes_, align, apart, access64.load_pair, "out")
     # A partial dword at scratch's end is not special-cased: such bytes go lane by lane.
     first = (
-        _gather_all(m, space, bytes_, align, signed)
+        gather_all(m, space, bytes_, align, signed)
         if avx512 and (bytes_ >= 4 or space != "s")
         else ""
     )
@@ -427,7 +317,7 @@ def store(m: Module, space: str, bytes_: int, align: int, *, avx512: bool = Fals
     if _apart(space, bytes_, align):
         body += unaligned.in_bytes(bytes_) + unaligned.store_bytes(bytes_) + "dwords:\n"
     apart = ""
-    for i in range(_pieces(bytes_)):
+    for i in range(pieces(bytes_)):
         apart += _piece(i, "data") + f"  %v{i} = load i32, ptr %b{i}\n"
         if bytes_ < 4:
             apart += (
@@ -437,5 +327,5 @@ def store(m: Module, space: str, bytes_: int, align: int, *, avx512: bool = Fals
         else:
             apart += f"  store volatile i32 %v{i}, ptr %q{i}, align {min(align, 4)}\n"
     body += access64.whole_or_apart(space, bytes_, align, apart, access64.store_pair, "data")
-    first = _scatter_all(m, space, bytes_, align) if avx512 and bytes_ >= 4 else ""
+    first = scatter_all(m, space, bytes_, align) if avx512 and bytes_ >= 4 else ""
     return lane_loop(m, name, "ptr %data, ", body, first)

@@ -1,8 +1,8 @@
 """One vector memory access: the fast forms inline, everything else by a helper.
 
-Contiguous lanes (the usual case) are one vector load or store after one check of the whole
-range; an address that all lanes share is one scalar load.  The check fails on anything it cannot
-prove to be in range, so it never admits an access out of range.
+Contiguous lanes (the usual case) are vector loads or stores after a check of their ranges
+(`contiguous`); an address that all lanes share is one scalar load.  The check fails on anything it
+cannot prove to be in range, so it never admits an access out of range.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sassxlate.lowering.emulate.image.abi import WaveLayout
-from sassxlate.lowering.emulate.wave.access import access64, memory_helpers
+from sassxlate.lowering.emulate.wave.access import access64, contiguous, memory_helpers
 from sassxlate.lowering.emulate.wave.context import Context
 from sassxlate.lowering.llvm.ir_text import Val, const, vec_type
-from sassxlate.lowering.target import LANES
 
 V32 = vec_type(32)
 
@@ -70,57 +69,48 @@ def member(c: Context, at: WaveLayout, type_: str = "i64") -> str:
     return c.fn.emit(f"load {type_}, ptr {p}, !invariant.load !0")
 
 
-def _first(c: Context, a: Val) -> Val:
-    """Lane 0's value."""
-    if not a.vec:
-        return a
-    return Val(c.fn.emit(f"extractelement {a.type} {a.ref}, i64 0"), a.width, False)
-
-
-def _all_active(c: Context, lanes: Val, exec_: Val) -> Val:
-    """Whether a truth value holds in every active lane."""
-    d = c.d
-    bits = d.mask_of(lanes)
-    return d.eq(d.or_(bits, d.not_(exec_)), const(-1, 32))
-
-
-def _side_by_side(c: Context, a: Address, bytes_: int, exec_: Val) -> tuple[Val, Val]:
-    """(whether lane i is at lane 0's address + i * bytes_, lane 0's address)."""
-    d = c.d
-    first = _first(c, a.lo)
-    steps = Val("<" + ", ".join(f"i32 {i * bytes_}" for i in range(LANES)) + ">", 32, True)
-    hit = d.eq(d.splat(a.lo), d.add(d.splat(first), steps))
-    start = d.zext(first, 64)
-    if a.hi is not None:
-        high = _first(c, a.hi)
-        if a.hi.vec:
-            hit = d.and_(hit, d.eq(a.hi, d.splat(high)))
-        start = d.concat(high, first)
-    fits = d.ult(first, const((1 << 32) - LANES * bytes_, 32))
-    return d.and_(_all_active(c, hit, exec_), fits), d.add(start, a.base)
-
-
 def _aligned(c: Context, address: Val, align: int) -> Val:
     d = c.d
     return d.eq(d.and_(address, const(align - 1, 64)), const(0, 64))
 
 
-def _pointer(c: Context, space: str, address: Val, span: int) -> tuple[Val, str]:
-    """(whether `span` bytes from a scalar address are inside, the host pointer)."""
-    d = c.d
+def _pointers(c: Context, space: str, at: Sequence[Val], span: int) -> tuple[Val, list[str]]:
+    """(whether `span` bytes from each of some scalar addresses are inside, the host pointers)."""
+    d, fn = c.d, c.fn
     if space == "l":
         size = d.zext(Val(member(c, WaveLayout.LDS_SIZE, "i32"), 32, False), 64)
-        end = d.add(address, const(span, 64))
-        inside = d.not_(d.ult(size, end))
+        end = d.add(_greatest(c, at), const(span, 64))
         base = member(c, WaveLayout.LDS, "ptr")
-        return inside, c.fn.emit(f"getelementptr i8, ptr {base}, i64 {address.ref}")
+        pointers = [fn.emit(f"getelementptr i8, ptr {base}, i64 {a.ref}") for a in at]
+        return d.not_(d.ult(size, end)), pointers
     base_, size_ = (
         Val(member(c, m), 64, False) for m in (WaveLayout.ARENA_BASE, WaveLayout.ARENA_SIZE)
     )
     c.module.declare("i64 @llvm.usub.sat.i64(i64, i64)")
-    room = c.fn.emit(f"call i64 @llvm.usub.sat.i64(i64 {size_.ref}, i64 {span - 1})")
-    inside = d.ult(d.sub(address, base_), Val(room, 64, False))
-    return inside, c.fn.emit(f"inttoptr i64 {address.ref} to ptr")
+    room = fn.emit(f"call i64 @llvm.usub.sat.i64(i64 {size_.ref}, i64 {span - 1})")
+    inside = d.ult(_greatest(c, [d.sub(a, base_) for a in at]), Val(room, 64, False))
+    return inside, [fn.emit(f"inttoptr i64 {a.ref} to ptr") for a in at]
+
+
+def _greatest(c: Context, values: Sequence[Val]) -> Val:
+    out = values[0]
+    for value in values[1:]:
+        out = contiguous.greater(c, out, value)
+    return out
+
+
+def _pointer(c: Context, space: str, address: Val, span: int) -> tuple[Val, str]:
+    inside, (pointer,) = _pointers(c, space, [address], span)
+    return inside, pointer
+
+
+def _side_by_side(c: Context, a: Address, bytes_: int, align: int) -> tuple[Val, list[str]]:
+    """(whether each half's lanes are side by side, aligned and inside, the halves' pointers)."""
+    d = c.d
+    starts = contiguous.starts(c, a.lo, a.hi, a.base, bytes_, short=a.space == "l")
+    inside, at = _pointers(c, a.space, starts.at, contiguous.HALF * bytes_)
+    ok = d.and_(starts.hit, inside)
+    return d.and_(ok, _aligned(c, d.or_(*starts.at), align)), at
 
 
 def scalar_pointer(c: Context, address: Val, span: int) -> str:
@@ -207,34 +197,6 @@ def data_buffer(c: Context) -> str:
 # --- loads -----------------------------------------------------------------------------------
 
 
-def _wide_load(c: Context, p: str, shape: VectorAccess, align: int, volatile: bool) -> list[Val]:
-    """The dwords of 32 contiguous elements."""
-    fn, how = c.fn, "load volatile" if volatile else "load"
-    if shape.bytes < 4:
-        narrow = f"<{LANES} x i{8 * shape.bytes}>"
-        raw = Val(
-            fn.emit_new(f"{how} {narrow}, ptr {p}, align {shape.bytes}"), 8 * shape.bytes, True
-        )
-        return [c.d.sext(raw, 32) if shape.signed else c.d.zext(raw, 32)]
-    n = shape.dwords
-    if n > 1 and not c.d.avx512:
-        buf = data_buffer(c)
-        fn.do(f"call void {memory_helpers.deal(c.module, n, align)}(ptr {p}, ptr {buf})")
-        return [get(c, buf, 128 * k) for k in range(n)]
-    ty = f"<{LANES * n} x i32>"
-    if n > 1:
-        how = "load volatile"  # whole vectors: otherwise LLVM moves single dwords (see access64)
-    ref = fn.emit_new(f"{how} {ty}, ptr {p}, align {align}")
-    if n == 1:
-        return [Val(ref, 32, True)]
-    out: list[Val] = []
-    for k in range(n):
-        index = ", ".join(f"i32 {n * i + k}" for i in range(LANES))
-        part = fn.emit(f"shufflevector {ty} {ref}, {ty} poison, <{LANES} x i32> <{index}>")
-        out.append(Val(part, 32, True))
-    return out
-
-
 def _rows_load(c: Context, p: str, n: int) -> list[Val]:
     out: list[Val] = []
     for k in range(n):
@@ -289,10 +251,12 @@ def load(
         return either(c, ok, lambda: _uniform_load(c, p, a.space, shape, volatile), slow)
     if shape.bytes == 12:
         return slow()
-    near, start = _side_by_side(c, a, shape.bytes, exec_)
-    inside, p = _pointer(c, a.space, start, LANES * shape.bytes)
-    ok = d.and_(d.and_(near, inside), _aligned(c, start, align))
-    return either(c, ok, lambda: _wide_load(c, p, shape, min(align, 4), volatile), slow)
+    ok, at = _side_by_side(c, a, shape.bytes, align)
+
+    def fast() -> list[Val]:
+        return contiguous.load(c, at, shape.bytes, shape.signed, min(align, 4), volatile, buf)
+
+    return either(c, ok, fast, slow)
 
 
 def _some(c: Context, ok: Val, exec_: Val) -> Val:
@@ -305,58 +269,6 @@ def _natural(c: Context, a: Address, align: int) -> Val:
 
 
 # --- stores ----------------------------------------------------------------------------------
-
-
-def _interleave(c: Context, data: Sequence[Val]) -> str:
-    """The lanes' dwords in the order of memory: [lane][dword]."""
-    fn, n = c.fn, len(data)
-    vs = [c.d.splat(v).ref for v in data]
-    if n == 1:
-        return vs[0]
-    both = ", ".join(f"i32 {i}" for i in range(2 * LANES))
-    joined = [
-        fn.emit(f"shufflevector {V32} {vs[k]}, {V32} {vs[k + 1]}, <{2 * LANES} x i32> <{both}>")
-        for k in range(0, n, 2)
-    ]
-    half = f"<{2 * LANES} x i32>"
-    if n == 2:
-        index = ", ".join(f"i32 {i + LANES * k}" for i in range(LANES) for k in range(2))
-        return fn.emit(
-            f"shufflevector {half} {joined[0]}, {half} poison, <{2 * LANES} x i32> <{index}>"
-        )
-    index = ", ".join(f"i32 {i + LANES * k}" for i in range(LANES) for k in range(4))
-    return fn.emit(
-        f"shufflevector {half} {joined[0]}, {half} {joined[1]}, <{4 * LANES} x i32> <{index}>"
-    )
-
-
-def _wide_store(c: Context, p: str, shape: VectorAccess, data: Sequence[Val], align: int) -> None:
-    """All lanes are active."""
-    if shape.bytes < 4:
-        w = 8 * shape.bytes
-        v = c.d.extract(c.d.splat(data[0]), 0, w)
-        c.fn.do(f"store {vec_type(w)} {v.ref}, ptr {p}, align {shape.bytes}")
-        return
-    if shape.dwords > 1 and not c.d.avx512:
-        buf = data_buffer(c)
-        for k, value in enumerate(data):
-            put(c, buf, value, 128 * k)
-        c.fn.do(
-            f"call void {memory_helpers.collect(c.module, shape.dwords, align)}(ptr {p}, ptr {buf})"
-        )
-        return
-    ty = f"<{LANES * shape.dwords} x i32>"
-    how = "store volatile" if shape.dwords > 1 else "store"  # as in _wide_load
-    c.fn.do(f"{how} {ty} {_interleave(c, data)}, ptr {p}, align {align}")
-
-
-def _masked_store(c: Context, p: str, data: Val, align: int, lanes: Val) -> None:
-    mask = f"<{LANES} x i1>"
-    c.module.declare(f"void @llvm.masked.store.v{LANES}i32.p0({V32}, ptr, i32 immarg, {mask})")
-    c.fn.do(
-        f"call void @llvm.masked.store.v{LANES}i32.p0({V32} {data.ref}, ptr {p}, i32 {align}, "
-        f"{mask} {lanes.ref})"
-    )
 
 
 def _blend_row(c: Context, p: str, data: Val, lanes: Val) -> None:
@@ -402,20 +314,18 @@ def store(c: Context, a: Address, shape: VectorAccess, aligned: Alignment, data:
     if a.uniform or shape.bytes == 12:
         slow()
         return
-    near, start = _side_by_side(c, a, shape.bytes, exec_)
-    inside, p = _pointer(c, a.space, start, LANES * shape.bytes)
-    ok = d.and_(d.and_(near, inside), _aligned(c, start, align))
+    ok, at = _side_by_side(c, a, shape.bytes, align)
     masked = shape.bytes == 4 and (d.avx512 or a.space == "l")
     if not masked:
         ok = d.and_(ok, d.eq(exec_, const(-1, 32)))
 
     def fast() -> list[Val]:
         if not masked:
-            _wide_store(c, p, shape, data, min(align, 4))
+            contiguous.store(c, at, shape.bytes, data, min(align, 4), buf)
         elif a.space == "l":
-            _blend_row(c, p, data[0], lanes)
+            contiguous.blend(c, at, data[0], lanes)
         else:
-            _masked_store(c, p, data[0], 4, lanes)
+            contiguous.masked_store(c, at, data[0], 4, lanes)
         return []
 
     either(c, ok, fast, slow)

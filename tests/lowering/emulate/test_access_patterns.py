@@ -1,0 +1,276 @@
+"""Loads, stores and LDS atomics whose addresses have an order that the compiled code has forms for,
+and such that just miss it, against a model that visits the active lanes one by one."""
+
+from __future__ import annotations
+
+import random
+import re
+import struct
+from dataclasses import dataclass, replace
+
+import pytest
+
+from sassxlate.disasm.rdna3.codec.assemble import assemble
+from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, Sp, V
+from sassxlate.errors import EmulatorError
+from sassxlate.lowering.emulate.compiler import compile_kernel
+from sassxlate.lowering.emulate.options import CompileOptions, Isa
+from sassxlate.lowering.emulate.runner import EmulatedDevice, LoadedImage, Setup, run_image
+
+from .baseline import ISAS
+
+_BYTES = {"u8": 1, "i8": 1, "u16": 2, "b8": 1, "b16": 2, "b32": 4, "b64": 8, "b96": 12, "b128": 16}
+_LOADS = ("i8", "u16", "b32", "b64", "b96", "b128")
+_STORES = ("b8", "b16", "b32", "b64", "b96", "b128")
+_SIZE = 4096  # bytes that the accesses are in: the last ones of the device, or LDS
+_ROW = 32 * 8 + 32 * 16  # an access's addresses, and the lanes' registers
+_WAIT = (Inst("s_waitcnt", (), 0), Inst("s_waitcnt_vscnt", (Sp("null"),), 0))
+_FULL = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    name: str  # load_b32, ...
+    exec: int
+    places: tuple[int, ...]  # of the lanes, from the memory's start on
+
+
+def _program(space: str, names: list[str]) -> bytes:
+    """Each access in turn with its addresses, EXEC and registers from a table of `_ROW` bytes."""
+    items: list[Inst] = [
+        Inst("s_load_b64", (S(4, 2), S(0, 2)), 0),
+        Inst("s_load_b64", (S(8, 2), S(0, 2)), 8),
+        Inst("v_lshlrev_b32", (V(9), I(3), V(0))),
+        Inst("v_lshlrev_b32", (V(10), I(4), V(0))),
+        Inst("v_lshlrev_b32", (V(11), I(7), V(0))),
+        *_WAIT,
+    ]
+    for i in range(0, 128, 16) if space == "ds" else ():
+        items += [Inst("global_load_b128", (V(4, 4), V(11), S(4, 2)), i), *_WAIT]
+        items.append(Inst("ds_store_b128", (V(11), V(4, 4)), i))
+    for number, name in enumerate(names):
+        at = number * _ROW
+        address: tuple[Arg, ...] = (V(2),) if space == "ds" else (V(2, 2), Sp("off"))
+        kind, what = name.split("_", 1)
+        data = V(4, max(1, _BYTES.get(what, 4) // 4))
+        items += [
+            Inst("s_load_b32", (S(6), S(0, 2)), 16 + 4 * number),
+            Inst("s_movk_i32", (S(7),), at),
+            Inst("v_add_nc_u32", (V(12), S(7), V(9))),
+            Inst("v_add_nc_u32", (V(13), S(7), V(10))),
+            Inst("global_load_b64", (V(2, 2), V(12), S(8, 2))),
+            Inst("global_load_b128", (V(4, 4), V(13), S(8, 2)), 256),
+            *_WAIT,
+            Inst("s_mov_b32", (Sp("exec_lo"), S(6))),
+        ]
+        args = (data, *address) if kind == "load" else (address[0], data, *address[1:])
+        if kind == "atomic":
+            items.append(Inst(f"ds_{what}", (V(4), V(2), V(4))))
+        else:
+            items.append(Inst(f"{space}_{name}", args))
+        items += [
+            *_WAIT,
+            Inst("s_mov_b32", (Sp("exec_lo"), I(-1))),
+            Inst("global_store_b128", (V(13), V(4, 4), S(8, 2)), 256),
+        ]
+    for i in range(0, 128, 16) if space == "ds" else ():
+        items += [Inst("ds_load_b128", (V(4, 4), V(11)), i), *_WAIT]
+        items.append(Inst("global_store_b128", (V(11), V(4, 4), S(4, 2)), i))
+    return assemble([*items, *_WAIT, Inst("s_endpgm")]).data
+
+
+def _places(rng: random.Random, size: int) -> list[int]:
+    """Addresses of 32 lanes: in order, in halves, shared, with one lane elsewhere, at random."""
+    room = _SIZE // size
+    kind = rng.randrange(8)
+    first, second = (rng.randrange(room - 16) for _ in (0, 1))
+    if kind == 0:
+        first = rng.choice((0, room - 32, rng.randrange(room - 31)))
+        out = [first + i for i in range(32)]
+    elif kind in (1, 2):
+        out = [first + i for i in range(16)] + [second + i for i in range(16)]
+    elif kind == 3:
+        out = [first] * 16 + [rng.choice((first, second))] * 16
+    elif kind == 4:
+        step = rng.randrange(1, room // 32)
+        out = [i * step for i in range(32)]
+    elif kind == 5:  # the upper half begins inside of the lower one
+        out = [first + i % 16 + i // 16 * rng.randrange(-min(first, 3), 1) for i in range(32)]
+    else:
+        out = [rng.randrange(room) for _ in range(32)]
+    if rng.random() < 0.4:
+        out[rng.choice((0, 1, 7, 15, 16, 17, 31))] = rng.randrange(room)
+    return [size * n for n in out]
+
+
+def _accesses(rng: random.Random, names: list[str]) -> list[_Access]:
+    out: list[_Access] = []
+    for name in names:
+        size = _BYTES.get(name.split("_", 1)[1], 4)
+        mask = rng.choice(
+            (_FULL, _FULL, 0xFFFF, 0xFFFF0000, 0xFFFFFFFE, 0xFFFEFFFF, 0x0001FFFF, 0x7FFFFFFF,
+             0, 1, 1 << 16, 1 << 31, rng.getrandbits(32))
+        )  # fmt: skip
+        places = _places(rng, size)
+        if rng.random() < 0.5:  # what lanes that are not active have is not looked at
+            garbage = rng.choice((-1, 0, 1 << 40, rng.getrandbits(64)))
+            places = [p if mask >> i & 1 else garbage for i, p in enumerate(places)]
+        out.append(_Access(name, mask, tuple(places)))
+    return out
+
+
+def _atomic(op: str, old: int, operand: int) -> int:
+    def signed(x: int) -> int:
+        return x - (x >> 31 << 32)
+
+    match op:
+        case "add_rtn_u32":
+            return (old + operand) & _FULL
+        case "sub_rtn_u32":
+            return (old - operand) & _FULL
+        case "min_rtn_i32":
+            return min(old, operand, key=signed)
+        case "max_rtn_i32":
+            return max(old, operand, key=signed)
+        case "min_rtn_u32":
+            return min(old, operand)
+        case "max_rtn_u32":
+            return max(old, operand)
+        case "and_rtn_b32":
+            return old & operand
+        case "or_rtn_b32":
+            return old | operand
+        case "xor_rtn_b32":
+            return old ^ operand
+        case "storexchg_rtn_b32":
+            return operand
+        case "inc_rtn_u32":
+            return 0 if old >= operand else old + 1
+        case "dec_rtn_u32":
+            return operand if old == 0 or old > operand else old - 1
+        case _:
+            raise AssertionError(op)
+
+
+def _expected(memory: bytearray, table: bytearray, accesses: list[_Access]) -> None:
+    for number, access in enumerate(accesses):
+        kind, what = access.name.split("_", 1)
+        size = _BYTES.get(what, 4)
+        for lane in range(32):
+            if not access.exec >> lane & 1:
+                continue
+            at = access.places[lane]
+            row = number * _ROW + 256 + 16 * lane
+            if kind == "store":
+                memory[at : at + size] = table[row : row + size]
+                continue
+            got = int.from_bytes(memory[at : at + size], "little", signed=access.name == "load_i8")
+            if kind == "atomic":
+                new = _atomic(what, got, int.from_bytes(table[row : row + 4], "little"))
+                memory[at : at + 4] = new.to_bytes(4, "little")
+            wide = max(size, 4)
+            table[row : row + wide] = (got % (1 << 8 * wide)).to_bytes(wide, "little")
+
+
+class _Runner:
+    """One compiled program, run with tables."""
+
+    def __init__(self, space: str, names: list[str], options: CompileOptions) -> None:
+        self.space, self.names = space, names
+        self.loaded = LoadedImage(compile_kernel(_program(space, names), 0, options))
+
+    def run(
+        self, content: bytes, accesses: list[_Access], registers: bytes
+    ) -> tuple[bytes, bytes, bytearray]:
+        """(the memory, the table afterwards, the table before)"""
+        size = 1 << 17
+        device = EmulatedDevice(size)
+        table = device.alloc(_ROW * len(accesses))
+        base = 0 if self.space == "ds" else device.base + size - _SIZE
+        rows = bytearray()
+        for number, access in enumerate(accesses):
+            rows += struct.pack("<32Q", *((base + p) % (1 << 64) for p in access.places))
+            rows += registers[512 * number : 512 * number + 512]
+        device.write(table, bytes(rows))
+        memory = device.base + size - _SIZE
+        device.write(memory, content)
+        kernarg = struct.pack(f"<QQ{len(accesses)}I", memory, table, *(a.exec for a in accesses))
+        run_image(self.loaded, Setup(lds_size=_SIZE), 1, 32, kernarg, device)
+        return device.read(memory, _SIZE), device.read(table, len(rows)), rows
+
+
+def _names(space: str) -> list[str]:
+    names = [f"load_{w}" for w in _LOADS] + [f"store_{w}" for w in _STORES]
+    if space == "ds":
+        names += [f"atomic_{op}_rtn_{t}32" for op, t in (
+            ("add", "u"), ("sub", "u"), ("min", "i"), ("max", "i"), ("min", "u"), ("max", "u"),
+            ("and", "b"), ("or", "b"), ("xor", "b"), ("storexchg", "b"), ("inc", "u"), ("dec", "u"),
+        )]  # fmt: skip
+    return names
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("space", ["global", "ds"])
+def test_every_order_of_addresses(space: str, isa: Isa) -> None:
+    rng = random.Random(f"{space} {isa}")
+    names = _names(space)
+    runner = _Runner(space, names, CompileOptions(isa=isa))
+    for _ in range(40):
+        accesses = _accesses(rng, names)
+        content = rng.randbytes(_SIZE)
+        got_memory, got, before = runner.run(content, accesses, rng.randbytes(512 * len(names)))
+        memory, table = bytearray(content), bytearray(before)
+        _expected(memory, table, accesses)
+        for number, access in enumerate(accesses):
+            row = slice(number * _ROW, number * _ROW + _ROW)
+            assert got[row] == table[row], access
+        assert got_memory == memory
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("space", ["global", "ds"])
+@pytest.mark.parametrize("name", ["load_b32", "store_b32", "load_b64", "store_b64"])
+def test_a_fault_names_the_first_lane(space: str, name: str, isa: Isa) -> None:
+    rng = random.Random(f"{space} {name} {isa}")
+    runner = _Runner(space, [name], CompileOptions(isa=isa))
+    size = _BYTES[name.split("_", 1)[1]]
+    row = [size * i for i in range(16)]
+    for _ in range(12):
+        places = [*row, *(p + rng.choice((0, 64, 512)) for p in row)]
+        if rng.random() < 0.3:  # the last lanes leave the memory
+            places = [p + _SIZE - size * rng.randrange(1, 16) for p in places]
+        bad = rng.sample(range(32), 2)
+        places[bad[0]] = rng.choice((_SIZE, _SIZE + 64, 1 << 40, -8 if space == "ds" else 1 << 20))
+        places[bad[1]] = places[bad[1]] // size * size + rng.choice((1, 2, size // 2))
+        mask = rng.choice((_FULL, 0xFFFEFFFE, rng.getrandbits(32)))
+        if space == "ds":
+            places = [p % (1 << 32) for p in places]
+
+        def inside(place: int) -> bool:
+            return place % size == 0 and 0 <= place <= _SIZE - size
+
+        wrong = [i for i in range(32) if mask >> i & 1 and not inside(places[i])]
+        run = (bytes(_SIZE), [_Access(name, mask, tuple(places))], bytes(512))
+        if not wrong:
+            runner.run(*run)
+            continue
+        with pytest.raises(EmulatorError) as caught:
+            runner.run(*run)
+        found = re.search(r"(\w+) fault .* lane (\d+):", str(caught.value))
+        assert found is not None
+        assert int(found[2]) == wrong[0], caught.value
+        misaligned = places[wrong[0]] % size != 0
+        assert (found[1] == "misaligned") == misaligned
+
+
+def test_strict_mode_has_the_same_words() -> None:
+    rng = random.Random(5)
+    names = ["load_b32", "store_b32"]
+    runner = _Runner("global", names, replace(CompileOptions(), strict=True))
+    for _ in range(8):
+        accesses = _accesses(rng, names)
+        content = rng.randbytes(_SIZE)
+        got_memory, got, before = runner.run(content, accesses, rng.randbytes(1024))
+        memory, table = bytearray(content), bytearray(before)
+        _expected(memory, table, accesses)
+        assert (got_memory, got) == (bytes(memory), bytes(table))
