@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from sassxlate.disasm.containers.elf import EM_X86_64, PT_LOAD, Elf
+from sassxlate.disasm.containers.elf import EM_X86_64, PT_LOAD, SHT_SYMTAB, STT_FUNC, Elf
 from sassxlate.errors import ContainerError, Where
 
 State = Literal["known", "unknown", "none"]
@@ -43,7 +43,7 @@ class Runtime:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """One file of ``runtime_shim/signatures``, without its entries."""
+    """One file of ``runtime_shim/signatures``."""
 
     release: str
     length: int
@@ -51,6 +51,7 @@ class Signature:
     hash: int
     digest: str
     masks: tuple[tuple[int, int], ...]  # (start, end), sorted
+    entries: tuple[tuple[int, str], ...]  # offsets and names of the public functions
 
     def same(self, block: memoryview) -> bool:
         """Whether the bytes that a linker leaves alone are those of the release."""
@@ -81,11 +82,11 @@ def signatures() -> tuple[Signature, ...]:
     """All known releases."""
     found: list[Signature] = []
     for path in sorted((Path(__file__).parent / "signatures").glob("*.sig")):
+        lines = path.read_text("ascii").splitlines()
         rows = dict(
-            line.split(" ", 1)
-            for line in path.read_text("ascii").splitlines()
-            if not line.startswith(("#", "entry ", "end"))
+            line.split(" ", 1) for line in lines if not line.startswith(("#", "entry ", "end"))
         )
+        entries = (line.split() for line in lines if line.startswith("entry "))
         anchor, value = rows["anchor"].split()
         found.append(
             Signature(
@@ -95,6 +96,7 @@ def signatures() -> tuple[Signature, ...]:
                 int(value, 16),
                 rows["digest"],
                 tuple(_masks(rows["mask"])),
+                tuple((int(offset, 16), name) for _, offset, name in entries),
             )
         )
     return tuple(found)
@@ -127,7 +129,7 @@ def _runtime(elf: Elf) -> Runtime:
         return Runtime("unknown", f"code for {name}, which does not run here (x86-64)")
     strings = b"".join(bytes(s.data) for s in elf.sections if s.name == ".dynstr")
     near = False
-    for signature, same in _anchors(elf):
+    for signature, same, _ in _anchors(elf):
         near = True
         if same:
             return Runtime("known", f"statically linked CUDA runtime {signature.release}: replaced")
@@ -150,8 +152,35 @@ def _runtime(elf: Elf) -> Runtime:
     return Runtime("none", "no CUDA runtime of its own")
 
 
-def _anchors(elf: Elf) -> Iterator[tuple[Signature, bool]]:
-    """Each place with a signature's anchor, and whether the whole block is that release's."""
+def functions_of(elf: Elf) -> tuple[dict[int, str], tuple[range, ...]]:
+    """The public functions of statically linked runtimes that are recognised, by their addresses;
+    the addresses that the runtimes take up.
+
+    Where the signature is unknown, the names of the runtime's own functions show where it is.
+    """
+    if elf.machine != EM_X86_64:
+        return {}, ()
+    names: dict[int, str] = {}
+    ranges: list[range] = []
+    for signature, same, address in _anchors(elf):
+        if same:
+            names |= {address + offset: name for offset, name in signature.entries}
+            ranges.append(range(address, address + signature.length))
+    if not ranges:
+        own = [
+            symbol.value
+            for table in elf.sections
+            if table.type == SHT_SYMTAB
+            for symbol in elf.symbols(table)
+            if symbol.kind == STT_FUNC and symbol.name.startswith("libcudart_static_")
+        ]
+        ranges += [range(min(own), max(own) + 1)] if own else []
+    return names, tuple(ranges)
+
+
+def _anchors(elf: Elf) -> Iterator[tuple[Signature, bool, int]]:
+    """Each place with a signature's anchor, whether the whole block is that release's, and the
+    block's address."""
     wanted = np.array([s.hash for s in signatures()], np.uint64)
     for segment in elf.segments:
         if segment.type != PT_LOAD or not segment.flags & _EXECUTABLE:
@@ -167,7 +196,8 @@ def _anchors(elf: Elf) -> Iterator[tuple[Signature, bool]]:
                         continue
                     at = start + int(index) * _STEP - signature.anchor
                     fits = 0 <= at <= len(data) - signature.length
-                    yield signature, fits and signature.same(data[at : at + signature.length])
+                    same = fits and signature.same(data[at : at + signature.length])
+                    yield signature, same, segment.vaddr + at
 
 
 def _hashes(data: memoryview) -> npt.NDArray[np.uint64]:

@@ -16,21 +16,35 @@ from sassxlate.disasm.inputs import (
 )
 from sassxlate.disasm.listing.call_graph import CallGraph, Edge, Node, call_graph
 from sassxlate.disasm.listing.image import Image
-from sassxlate.errors import SassxlateError
+from sassxlate.errors import SassxlateError, UsageError
 from sassxlate.output import print_json
 from sassxlate.runtime_shim.ptx.machine_code import machine_code
 
 
 @click.command(cls=Command, example="sassxlate callgraph ./saxpy --arch sm_80 -o calls.dot")
 @click.argument("file", metavar="FILE")
+@click.option(
+    "--host",
+    is_flag=True,
+    help="Of the host program (x86-64): which of its functions launch which kernels.",
+)
 @arch_option
 @printing_options("dot")
-def command(file: str, arch: str | None, form: str) -> None:
+def command(file: str, host: bool, arch: str | None, form: str) -> None:
     """Print the call graph of each cubin of a file.
 
     Direct calls and those through relocations are exact; a call through a register has an edge to
     each function that it may reach.  Recursion is marked; sizes are in bytes per lane.
+
+    With --host: which host functions launch which kernels, found through the calls that register
+    kernels and launch them, in stripped programs, too; calls through pointers that the code does
+    not show are listed as unknown.
     """
+    if host:
+        if arch:
+            raise UsageError("SX0890", "--host and --arch do not go together")
+        _host(file, form)
+        return
     wanted = parse_arch(arch) if arch else None
     loaded = machine_code(read_input(file), arch)
     graphs: list[tuple[str, CallGraph]] = []
@@ -52,6 +66,24 @@ def command(file: str, arch: str | None, form: str) -> None:
     else:
         draw = _text if form == "text" else _dot
         click.echo("\n".join(draw(place, graph) for place, graph in graphs), nl=False)
+
+
+def _host(file: str, form: str) -> None:
+    """The launches of the host program."""
+    from sassxlate.disasm.containers.elf import Elf
+    from sassxlate.disasm.containers.host import read_file
+    from sassxlate.disasm.host_code import host_graph, show
+    from sassxlate.runtime_shim.static_runtime import functions_of
+
+    try:
+        elf = Elf(read_file(file))
+        graph = host_graph(elf, *functions_of(elf))
+    except SassxlateError as error:
+        raise error.at(file=file) from None
+    if form == "json":
+        print_json("callgraph-host", {"file": file, **show.value(graph)})
+    else:
+        click.echo(show.text(file, graph) if form == "text" else show.dot(file, graph), nl=False)
 
 
 def _text(place: str, graph: CallGraph) -> str:

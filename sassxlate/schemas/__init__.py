@@ -22,6 +22,7 @@ VERSIONS: dict[str, int] = {
     "isa": 1,
     "cfg": 1,
     "callgraph": 1,
+    "callgraph-host": 1,
     "diff": 1,
     "diff-translation": 1,
     "translate": 1,

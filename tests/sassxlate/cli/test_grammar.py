@@ -60,6 +60,7 @@ COSTLY = ("translate", "verify")  # with text only their help
 STATUS = {"diff": 1, "service status": 1}
 SCHEMA = {"selftest": "selftest-list"}
 MORE = {
+    "callgraph of the host": ("callgraph-host", ("callgraph", str(SAXPY), "--host")),
     "disasm of RDNA3": ("disasm-rdna3", ("disasm", "CODE")),
     "diff against RDNA3": ("diff-translation", ("diff", str(CUBIN), "--against", "rdna3")),
 }
