@@ -210,6 +210,9 @@ def compile_code_object(
         uniform=source_map.offsets(note, kernel, "uniform"),
         fences=source_map.offsets(note, kernel, "fence"),
         target=obj.target,
-        align="unaligned" if source_map.unaligned(note, kernel) else options.align,
+        # What a compiler of AMD's made names its language, and relies on the hardware as well.
+        align="unaligned"
+        if source_map.unaligned(note, kernel) or ".language" in k.metadata
+        else options.align,
     )
     return compile_kernel(obj.text, k.entry, options, kernel)

@@ -20,7 +20,7 @@ from sassxlate.cli.grammar import Command
 from sassxlate.cli.options import printing_options, target_option
 from sassxlate.errors import SassxlateError
 from sassxlate.output import print_json
-from sassxlate.runtime_shim import paths
+from sassxlate.runtime_shim import paths, rocm
 from sassxlate.runtime_shim.application import (
     REPLACED,
     REPLACED_ON_CARDS,
@@ -207,6 +207,16 @@ def _hip(target: str) -> Check:
     return Check("AMD HIP", "ok", f"{found.path} takes {target} code{some}")
 
 
+def _rocm() -> Check:
+    """AMD's userland for `run --emulated-card`, which needs no GPU."""
+    try:
+        found = rocm.find()
+    except SassxlateError as error:
+        fix = "in a checkout, python -m tools.rocm fetch; or install ROCm"
+        return Check("ROCm", "optional", error.message, fix)
+    return Check("ROCm", "ok", f"{found.name}: {found.hip} (run --emulated-card)")
+
+
 def _found_hip(target: str) -> str:
     """The state of HIP on a machine without a card."""
     found = find_hip(target)
@@ -319,6 +329,7 @@ def checks_for(target: str) -> tuple[Callable[[], Check], ...]:
         _service,
         _model,
         partial(_hip, target),
+        _rocm,
         _compiles_ptx("ptxas", "compiles PTX that programs ship, or make when they run"),
         _compiles_ptx("nvlink", "links device code when programs run (cuLink...)"),
         _tool(

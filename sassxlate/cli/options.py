@@ -91,6 +91,16 @@ def target_option(function: _F) -> _F:
     )(function)
 
 
+def emulated_card_option(function: _F) -> _F:
+    """``--emulated-card``: AMD's HIP library without a GPU."""
+    return click.option(
+        "--emulated-card",
+        is_flag=True,
+        help="Run on AMD's own HIP library without a GPU: the emulated device stands in for the "
+        "card's kernel driver (docs/amd-runtime.md).",
+    )(function)
+
+
 def kernel_option(function: _F) -> _F:
     """``-k/--kernel``, which may repeat."""
     return click.option(

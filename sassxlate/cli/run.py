@@ -13,6 +13,7 @@ import click
 from sassxlate import __version__
 from sassxlate.cli.grammar import Command
 from sassxlate.cli.options import (
+    emulated_card_option,
     engine_options,
     report_options,
     show_defects,
@@ -49,12 +50,7 @@ EXIT_NOT_FOUND = 127
     default="auto",
     help="Run kernels on an AMD GPU through HIP, or emulated (auto: a GPU if there is one).",
 )
-@click.option(
-    "--emulated-card",
-    is_flag=True,
-    help="Run on AMD's own HIP library without a GPU: the emulated device stands in for the "
-    "card's kernel driver (docs/amd-runtime.md).",
-)
+@emulated_card_option
 @click.option("--strict", is_flag=True, help="Emulate with deferred loads and undefined values.")
 @click.option(
     "--seed",

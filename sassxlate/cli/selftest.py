@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from sassxlate.cli.grammar import Command
-from sassxlate.cli.options import format_option, target_option
+from sassxlate.cli.options import emulated_card_option, format_option, target_option
 from sassxlate.errors import ShimError, UsageError
 from sassxlate.output import print_json
 
@@ -25,6 +25,7 @@ EXIT_UNSUPPORTED = 3
     default="auto",
     help="What to test: an AMD GPU through HIP, or the emulated one (auto: a GPU if there is one).",
 )
+@emulated_card_option
 @target_option
 @click.option(
     "-o",
@@ -54,6 +55,7 @@ EXIT_UNSUPPORTED = 3
 @format_option()
 def command(
     device: str,
+    emulated_card: bool,
     target: str,
     output: Path,
     patterns: tuple[str, ...],
@@ -86,7 +88,9 @@ def command(
     if output.suffix not in (".json", ".zip"):
         raise UsageError("SX0721", f"{output}: the report's name ends in .json or .zip")
     _check_writable(output)
-    on_card = _on_card(device, target)
+    if emulated_card and device == "emulator":
+        raise UsageError("SX0719", "--emulated-card runs AMD's HIP library, not --device emulator")
+    on_card = emulated_card or _on_card(device, target)
 
     def tell(result: selftest.FixtureResult) -> None:
         if form == "json":
@@ -98,7 +102,9 @@ def command(
     begin = time.monotonic()
     kind: selftest.DeviceKind = "hip" if on_card else "emulator"
     with selftest.work_folder() as folder:
-        settings = selftest.SelftestSettings(kind, time_limit, seeds, Path(folder), target)
+        settings = selftest.SelftestSettings(
+            kind, time_limit, seeds, Path(folder), target, emulated_card
+        )
         facts = selftest.device_facts(settings)
         if form != "json":
             click.echo(f"device: {facts.get('name', 'unknown')}")

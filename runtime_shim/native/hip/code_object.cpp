@@ -192,6 +192,8 @@ int read_kernel(const CodeObject &code, const msgpack::Value &map, KernelInfo &k
   kernel.sgprs = static_cast<uint32_t>(number_member(map, ".sgpr_count", 0));
   uint64_t limit = number_member(map, ".max_flat_workgroup_size", 1024);
   kernel.max_flat_workgroup_size = static_cast<uint32_t>(std::min<uint64_t>(limit, 1024));
+  // What a compiler of AMD's made names its language, and relies on the hardware's alignment.
+  kernel.unaligned = map.find(".language") != nullptr;
   return read_args(map, kernel, why) ? 0 : hipErrorInvalidImage;
 }
 

@@ -25,7 +25,7 @@ struct KernelInfo {
   uint32_t vgprs = 0, sgprs = 0;
   uint32_t max_flat_workgroup_size = 1024;
   bool dynamic_stack = false;
-  bool unaligned = false;  // the note says that its accesses to memory may be at any byte
+  bool unaligned = false;  // its accesses to memory may be at any byte: the note says so, or it is a compiler's
   std::vector<KernelArg> args;
   std::vector<std::pair<uint32_t, std::string>> source;  // offset from the entry, and the SASS it came from
 

@@ -1,5 +1,5 @@
 // The part of the amdgpu kernel driver's interface that AMD's runtime uses: /dev/kfd (Linux, include/uapi/linux/kfd_ioctl.h,
-// version 1.14), libdrm_amdgpu's device information, HSA's queue packets and signals, and SDMA's packets of gfx11.
+// version 1.15), libdrm_amdgpu's device information, HSA's queue packets and signals, and SDMA's packets of gfx11.
 //
 // Numbers and layouts only.  Older kernels' headers lack what newer ones have, so none of them is included.
 #pragma once
@@ -7,7 +7,7 @@
 
 namespace sx::kfd {
 
-constexpr uint32_t kMajor = 1, kMinor = 14;
+constexpr uint32_t kMajor = 1, kMinor = 15;
 
 // The number of an ioctl: bits 7:0; bits 15:8 are 'K'.
 enum Request : uint8_t {

@@ -107,7 +107,11 @@ std::shared_ptr<Module> read_module(uint64_t address, const std::string &uri, st
     return nullptr;
   }
   auto module = std::make_shared<Module>();
-  if (read_code_object(bytes.data(), target(), module->code, why, Kernels::Some)) return nullptr;
+  std::string reason;
+  if (read_code_object(bytes.data(), target(), module->code, reason, Kernels::Some)) {
+    why = reason;
+    return nullptr;
+  }
   module->load_base = address;
   for (const ElfSegment &s : module->code->elf.segments)
     if (s.type == PT_LOAD) module->load_size = std::max(module->load_size, s.vaddr + s.memsz);

@@ -1,0 +1,190 @@
+"""AMD's own HIP on the emulated card: each version of ROCm that has been fetched.
+
+All of it: ``pytest -m "sweep or not sweep" tests/runtime_shim/native/kfd``.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sassxlate.runtime_shim import rocm
+from tools.generate import programs
+
+from .conftest import ROOT, Run
+
+PROGRAMS = ROOT / "fixtures/programs"
+KEPT = ("saxpy", "reduction", "collatz")
+Tool = Callable[..., str]
+
+
+def said(done: subprocess.CompletedProcess[str]) -> list[str]:
+    """Lines on standard error, without AMD's own at the process's end."""
+    return [line for line in done.stderr.splitlines() if "SharedSignalPool" not in line]
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_program(name: str, on_amd: Run) -> None:
+    """Programs with a static CUDA runtime pass, and nothing is said."""
+    done = on_amd("run", "--device", "hip", "--emulated-card", "--", PROGRAMS / name)
+    assert (done.returncode, said(done)) == (0, []), done.stdout + done.stderr
+    assert done.stdout.endswith("PASS\n")
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("tier", ["llvm", "baseline"])
+@pytest.mark.parametrize("name", list(programs.load_programs()))
+def test_all_programs(
+    name: str, tier: str, on_amd: Run, tmp_path_factory: pytest.TempPathFactory, nvcc: Tool
+) -> None:
+    """The sixteen programs of the fixtures, on code of both tiers."""
+    assert nvcc
+    folder = tmp_path_factory.getbasetemp() / "sixteen"
+    program = folder / name
+    if not program.exists():
+        folder.mkdir(exist_ok=True)
+        programs.build_program(programs.load_programs()[name], program, (80,))
+    done = on_amd("run", "--emulated-card", "--tier", tier, "--", program)
+    assert (done.returncode, said(done)) == (0, []), done.stdout + done.stderr
+    assert done.stdout.endswith("PASS\n")
+
+
+@pytest.mark.sweep
+def test_selftest(on_amd: Run, tmp_path: Path) -> None:
+    """Every fixture of the selftest passes."""
+    output = tmp_path / "report.json"
+    done = on_amd("selftest", "--emulated-card", "-o", output, timeout=3600)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr
+    assert " fail" not in done.stdout
+
+
+# What a program of HIP's asks for by itself, without CUDA: copies of every direction and kind, and
+# the errors of what is wrong.
+HIP = r"""
+#include <dlfcn.h>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+using Call = int (*)(...);
+static void *library;
+static Call f(const char *name) { return reinterpret_cast<Call>(dlsym(library, name)); }
+static void say(const char *what, int error) { printf("%s %d\n", what, error); }
+int main(int, char **argv) {
+  library = dlopen(argv[1], RTLD_NOW);
+  if (!library) { puts(dlerror()); return 1; }
+  int count = -1;
+  say("count", f("hipGetDeviceCount")(&count));
+  printf("devices %d\n", count);
+  const size_t size = 300001;
+  std::vector<unsigned char> from(size), to(size);
+  for (size_t i = 0; i < size; ++i) from[i] = static_cast<unsigned char>(i * 7 + i / 256);
+  void *a = nullptr, *b = nullptr, *pinned = nullptr, *managed = nullptr;
+  say("malloc", f("hipMalloc")(&a, size) | f("hipMalloc")(&b, size));
+  say("host", f("hipHostMalloc")(&pinned, size, 0));
+  say("managed", f("hipMallocManaged")(&managed, size, 1));
+  say("up", f("hipMemcpy")(a, from.data(), size, 1));
+  say("across", f("hipMemcpy")((char *)b + 3, (char *)a + 1, size - 5, 3));
+  say("pinned", f("hipMemcpy")(pinned, b, size, 2));
+  printf("same %d\n", memcmp((char *)pinned + 3, from.data() + 1, size - 5) == 0);
+  say("set", f("hipMemset")((char *)a + 5, 0x5a, size - 7));
+  say("down", f("hipMemcpy")(to.data(), a, size, 2));
+  bool same = to[4] == from[4] && to[size - 1] == from[size - 1];
+  for (size_t i = 5; i < size - 2; ++i) same = same && to[i] == 0x5a;
+  printf("filled %d\n", same);
+  say("2d", f("hipMemcpy2D")(to.data(), size_t(100), a, size_t(128), size_t(100), size_t(50), 2));
+  say("into managed", f("hipMemcpy")(managed, from.data(), size, 4));
+  printf("same %d\n", memcmp(managed, from.data(), size) == 0);
+  void *stream = nullptr, *event = nullptr;
+  say("stream", f("hipStreamCreate")(&stream) | f("hipEventCreate")(&event));
+  say("async", f("hipMemcpyAsync")(to.data(), pinned, size, 2, stream));
+  say("record", f("hipEventRecord")(event, stream));
+  say("wait", f("hipEventSynchronize")(event));
+  printf("same %d\n", memcmp(to.data(), pinned, size) == 0);
+  say("register", f("hipHostRegister")(from.data(), size, 0));
+  void *mapped = nullptr;
+  say("pointer", f("hipHostGetDevicePointer")(&mapped, from.data(), 0));
+  say("from registered", f("hipMemcpy")(a, mapped, size, 3));
+  say("down", f("hipMemcpy")(to.data(), a, size, 2));
+  printf("same %d\n", memcmp(to.data(), from.data(), size) == 0);
+  say("unregister", f("hipHostUnregister")(from.data()));
+  say("free", f("hipFree")(a) | f("hipFree")(b) | f("hipHostFree")(pinned) | f("hipFree")(managed));
+  void *module = nullptr;
+  const char *junk = "no code object at all, but as long as the header of an ELF file is";
+  say("junk", f("hipModuleLoadData")(&module, junk));
+  say("too much", f("hipMalloc")(&a, size_t(1) << 60));
+  return 0;
+}
+"""
+EXPECTED = """count 0
+devices 1
+malloc 0
+host 0
+managed 0
+up 0
+across 0
+pinned 0
+same 1
+set 0
+down 0
+filled 1
+2d 0
+into managed 0
+same 1
+stream 0
+async 0
+record 0
+wait 0
+same 1
+register 0
+pointer 0
+from registered 0
+down 0
+same 1
+unregister 0
+free 0
+junk 200
+too much 2
+"""
+
+
+def test_hip_program(on_amd: Run, version: str, tmp_path: Path, gxx: Tool) -> None:
+    """A HIP program that knows nothing of us: AMD's copies by the copy engines and by its own
+    kernels, pinned, registered and managed memory, streams and events."""
+    (tmp_path / "hip.cpp").write_text(HIP)
+    gxx("-O1", tmp_path / "hip.cpp", "-o", tmp_path / "hip", "-ldl")
+    (userland,) = (one for one in rocm.fetched() if one.name == version)
+    done = on_amd("run", "--emulated-card", "--", tmp_path / "hip", userland.hip)
+    assert done.stdout == EXPECTED, done.stderr
+    assert (done.returncode, said(done)) == (0, [])
+
+
+def test_script_is_refused(on_amd: Run, tmp_path: Path) -> None:
+    """AMD's loader starts programs alone; the message says what to do."""
+    script = tmp_path / "script"
+    script.write_text("#!/bin/sh\ntrue\n")
+    script.chmod(0o755)
+    done = on_amd("run", "--emulated-card", "--", script)
+    assert done.returncode != 0
+    assert re.search(r"SX0875: .* is a script", done.stderr)
+
+
+def test_doctor(on_amd: Run, version: str) -> None:
+    done = on_amd("doctor")
+    assert re.search(rf"ok +ROCm +{re.escape(version)}: .*libamdhip64", done.stdout)
+
+
+def test_page(on_amd: Run, version: str) -> None:
+    """The page's last command, from the checkout; the two before it have been called."""
+    page = (ROOT / "docs/amd-runtime.md").read_text()
+    (block,) = re.findall(r"^```console\n(.*?)^```$", page, re.M | re.S)
+    commands = [line.removeprefix("$ ") for line in block.splitlines()]
+    assert commands[:2] == ["pip install -q -e .", "python -m tools.rocm fetch 7.2.4"]
+    program, *words = commands[2].split()
+    assert program == "sassxlate"
+    done = on_amd(*(ROOT / w if w.startswith("fixtures/") else w for w in words))
+    assert done.stdout.endswith("PASS\n"), done.stderr
+    assert version
