@@ -86,10 +86,9 @@ EXIT_NOT_FOUND = 127
 @click.option(
     "--tier",
     type=click.Choice(["auto", "baseline", "llvm"]),
-    default="llvm",
     envvar="SASSXLATE_TIER",
-    help="The emulated device's code: compiled, of stencils at once (baseline), or the one until "
-    "the other is there (auto).",
+    help="The emulated device's code: compiled (llvm, the default), of stencils at once "
+    "(baseline), or the one until the other is there (auto, the default with --report).",
 )
 @click.option(
     "--arch",
@@ -111,7 +110,7 @@ def command(
     seed: int,
     interleave: bool,
     kernel_time_limit: float,
-    tier: str,
+    tier: str | None,
     keep_status: bool,
     replace: str | None,
     arch: str | None,
@@ -175,6 +174,8 @@ def command(
         pages = begin(report, report_format, "run", " ".join([app, *args]), target)
     kept_report = os.environ.get("SASSXLATE_KEEP_REPORT")
     report_path = _report_file(kept_report)
+    if tier is None:  # code that counts is another than the one in the cache: none waits for it
+        tier = "llvm" if report is None else "auto"
     settings = client.library_settings(socket, cache, tag) | {
         "SASSXLATE_TARGET": target,
         "SASSXLATE_REPORT": str(report_path),

@@ -69,6 +69,22 @@ def test_executions_are_counted(env: dict[str, str], tmp_path: Path, strict: boo
     assert kernel["verdicts"] is None
 
 
+def test_counting_compiles_nothing_anew(env: dict[str, str], tmp_path: Path) -> None:
+    """With the program's code in the cache, a run with a report adds no host code, and counts what
+    compiled code with counters does."""
+    mine = {**env, "SASSXLATE_CACHE_DIR": str(tmp_path / "cache")}
+    (tmp_path / "cache").mkdir()
+    run(mine, "--", SAXPY)
+    run(mine, "--tier", "baseline", "--", SAXPY)  # the stencils are there
+    compiled = sorted((tmp_path / "cache").glob("host/*/*.sxh"))
+    assert len(compiled) == 1
+    fast = data(mine, tmp_path / "fast.json", "--", SAXPY)
+    assert sorted((tmp_path / "cache").glob("host/*/*.sxh")) == compiled
+    slow = data(mine, tmp_path / "slow.json", "--tier", "llvm", "--", SAXPY)
+    assert len(list((tmp_path / "cache").glob("host/*/*.sxh"))) == 2
+    assert fast["kernels"] == slow["kernels"]
+
+
 def test_a_page_and_no_counting_without_it(env: dict[str, str], tmp_path: Path) -> None:
     done = run(env, "--report", tmp_path / "r.html", "--", SAXPY, "--oops")
     assert (tmp_path / "r.html").read_text().startswith("<!doctype html>")
