@@ -162,4 +162,14 @@ def traits(ins: Instruction) -> Traits:
     return traits_of(ins.mnemonic)
 
 
-__all__ = ["Traits", "derive", "traits", "traits_of"]
+def awaits_loads(ins: Instruction) -> bool:
+    """Whether all it does is wait for earlier loads or atomics.
+
+    That is all that ptxas leaves of acquire where NVIDIA's hardware has nothing to invalidate: of
+    CTA scope, and of shared memory at every scope.  The accesses after it must not be done before
+    the load, though nothing reads its result (docs/memory-order.md).
+    """
+    return ins.mnemonic == "NOP" and ins.control.wait_mask != 0
+
+
+__all__ = ["Traits", "awaits_loads", "derive", "traits", "traits_of"]

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item
 from sassxlate.disasm.sass.instruction import Instruction, Pred
-from sassxlate.disasm.sass.traits import traits
+from sassxlate.disasm.sass.traits import awaits_loads, traits
 from sassxlate.errors import LoweringError, SassxlateError, Where
 from sassxlate.lowering.builder.canonical_nan import put_right, put_right_results
 from sassxlate.lowering.builder.kernel_builder import KernelBuilder, Span
@@ -40,6 +40,10 @@ def write_body(
             if ends and guard is not None:
                 end_predication(k)
                 guard = None
+            if awaits_loads(ins):
+                bodies.add(ins, len(k.items), state=True, clean=guard is None)
+                k.items.append(Inst("s_waitcnt", (), imm=0, fence=True))
+                name_source(k, len(k.items) - 1, ins)
             continue
         first = len(k.items)
         c = RuleEmitter(k, ins, converged)

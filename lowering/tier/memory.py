@@ -197,10 +197,15 @@ def fence(lane: Lane, ins: Instruction) -> None:
     lane.fn.do(f'fence syncscope("{found}") seq_cst')
 
 
+def acquired(lane: Lane) -> None:
+    """Later accesses are done after the earlier loads: what acquire of CTA scope leaves in SASS."""
+    lane.fn.do('fence syncscope("workgroup") acquire')
+
+
 def ordered(lane: Lane) -> None:
     """Where the lanes of a warp meet, their accesses to memory keep their order."""
     lane.fn.do('fence syncscope("wavefront") acq_rel')
 
 
-__all__ = ["access", "copy", "fence", "indexed_constant", "joined", "load", "ordered", "parted",
+__all__ = ["access", "acquired", "copy", "fence", "indexed_constant", "joined", "load", "ordered", "parted",
            "pointer", "scope", "store"]  # fmt: skip

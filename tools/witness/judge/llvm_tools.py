@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Sequence
 from functools import cache
@@ -42,6 +43,14 @@ def run(tool: str, words: Sequence[str], given: str) -> subprocess.CompletedProc
     if tool == "llvm-mc":
         command[command.index("-mtriple=amdgcn-amd-amdhsa")] = "-triple=amdgcn-amd-amdhsa"
     return subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+
+
+def complaints(text: str) -> str:
+    """The machine verifier's complaints alone, or all that llc says."""
+    found = re.findall(r"\*\*\* (Bad machine code: .*?) \*\*\*", text)
+    where = re.findall(r"^- (function|basic block|instruction|operand \d+): +(.*)$", text, re.M)
+    said = [f"{what}: {one}" for what, one in where]
+    return "; ".join([*found, *said])[:2000] if found else text.strip()[:2000]
 
 
 @cache

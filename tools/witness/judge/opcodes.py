@@ -19,7 +19,7 @@ from typing import cast
 
 from tools.rocm import folder
 from tools.rocm.packages import LLVM_TOOLS
-from tools.witness.judge.llvm_tools import run
+from tools.witness.judge.llvm_tools import complaints, run
 from tools.witness.judge.machine_code import JudgeError
 
 _RENAMED = (
@@ -178,10 +178,10 @@ class Opcodes:
         line = text.splitlines()[int(place[1] or place[2]) - 1] if place else ""
         name = re.search(r"(?:= )?\b([A-Z][A-Za-z]*_\w+)", line.split(" = ")[-1])
         if missing is None or name is None:
-            raise JudgeError(f"llc: {complaint.strip()[:500]}: {line.strip()}")
+            raise JudgeError(f"llc: {complaints(complaint)}: {line.strip()}")
         known = self.implicit.get(name[1], _guess(name[1]))
         if missing[1] in known:
-            raise JudgeError(f"llc: {complaint.strip()[:500]}: {line.strip()}")
+            raise JudgeError(f"llc: {complaints(complaint)}: {line.strip()}")
         self.implicit[name[1]] = (*known, missing[1])
 
 

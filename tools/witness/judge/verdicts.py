@@ -14,7 +14,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from tools.witness.judge import mir
-from tools.witness.judge.llvm_tools import run
+from tools.witness.judge.llvm_tools import complaints, run
 from tools.witness.judge.machine_code import Decoded, JudgeError, decode
 from tools.witness.judge.opcodes import Opcodes
 
@@ -59,18 +59,10 @@ def passed(functions: Sequence[str], passes: Sequence[str]) -> list[tuple[str, .
     """
     done = run("llc", [*passes, "-x=mir", "-o", "-"], mir.module(functions))
     if done.returncode:
-        raise JudgeError(f"llc: {_complaints(done.stderr)}")
+        raise JudgeError(f"llc: {complaints(done.stderr)}")
     bodies = _BODY.findall(done.stdout)
     assert len(bodies) == len(functions)
     return [tuple(_INSTRUCTION.findall(body)) for body in bodies]
-
-
-def _complaints(text: str) -> str:
-    """The machine verifier's complaints alone, or all that llc says."""
-    found = re.findall(r"\*\*\* (Bad machine code: .*?) \*\*\*", text)
-    where = re.findall(r"^- (function|basic block|instruction|operand \d+): +(.*)$", text, re.M)
-    said = [f"{what}: {one}" for what, one in where]
-    return "; ".join([*found, *said])[:2000] if found else text.strip()[:2000]
 
 
 def changes(functions: Sequence[str]) -> list[tuple[Change, ...]]:
@@ -117,7 +109,7 @@ def encoded_back(functions: Sequence[str]) -> list[tuple[Decoded, ...]]:
         words = ["-start-after=stack-frame-layout", "-filetype=obj", "-x=mir", "-o", str(out)]
         done = run("llc", words, mir.module(functions))
         if done.returncode:
-            raise JudgeError(f"llc: {_complaints(done.stderr)}")
+            raise JudgeError(f"llc: {complaints(done.stderr)}")
         data = out.read_bytes()
     elf = ELFFile(io.BytesIO(data))
     table, text = elf.get_section_by_name(".symtab"), elf.get_section_by_name(".text")

@@ -31,23 +31,41 @@ ORDERS = {
     "red": ("relaxed", "release"),
     "fence": ("acq_rel", "sc"),
 }
+# Further ones: where the access goes, its width in bits, and which kinds of operation there are.
+SPACES = (
+    ("generic", 32, ("ld", "st", "atom", "red")),
+    ("shared", 32, ("ld", "st", "atom", "red")),
+    ("global", 128, ("ld", "st")),
+)
 ARCH = 80
-_LLVM_ORDER = {"relaxed": "monotonic", "sc": "seq_cst"}
+LLVM_ORDER = {"relaxed": "monotonic", "sc": "seq_cst"}
 _STEP = 128  # bytes between plain accesses, so that no compiler joins them
-_ACCESS = re.compile(r"(global|flat)_(load|store|atomic)_\w+")
-_LINE = re.compile(r"\s*((?:global|flat)_\w+|s_waitcnt\w*|buffer_gl[01]_inv)\b([^/;]*)")
+_ACCESS = re.compile(r"(global|flat)_(load|store|atomic)_\w+|ds_(load|store|add)_\w+")
+_OFFSET = re.compile(r"offset:(\d+)")
+_OWN = {
+    "ld": re.compile(r"\w+_load_b(32|64|128)"),
+    "st": re.compile(r"\w+_store_b(32|64|128)"),
+    "atom": re.compile(r"\w+_add(_rtn)?_u32"),
+    "red": re.compile(r"\w+_add_u32"),
+}
+_RELEASES, _ACQUIRES = ("release", "acq_rel"), ("acquire", "acq_rel")
+_LINE = re.compile(r"\s*((?:global|flat|ds)_\w+|s_waitcnt\w*|buffer_gl[01]_inv)\b([^/;]*)")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Operation:
-    """An atomic of PTX: ld.acquire.gpu is ("ld", "acquire", "gpu")."""
+    """An atomic of PTX: ld.acquire.gpu is ("ld", "acquire", "gpu").  ``space`` is global, generic
+    or shared; ``bits`` the width of the access."""
 
     kind: str
     order: str
     scope: str
+    space: str = "global"
+    bits: int = 32
 
     def __str__(self) -> str:
-        return f"{self.kind}.{self.order}.{self.scope}"
+        space = f".{self.space}" * (self.space != "global")
+        return f"{self.kind}.{self.order}.{self.scope}{space}" + f".b{self.bits}" * (self.bits > 32)
 
     @property
     def symbol(self) -> str:
@@ -59,23 +77,42 @@ OPERATIONS = tuple(
     for kind, orders in ORDERS.items()
     for order in orders
     for scope in SCOPES
+) + tuple(
+    Operation(kind, order, scope, space, bits)
+    for space, bits, kinds in SPACES
+    for kind in kinds
+    for order in ORDERS[kind]
+    for scope in SCOPES
 )
 
 
 def _ptx(op: Operation) -> str:
+    space = "" if op.space == "generic" else f".{op.space}"
+    place = "[%r3]" if op.space == "shared" else "[%rd1]"
+    how = f"{op.order}.{op.scope}{space}"
+    result, kind = "", "u32"
+    if op.kind in ("ld", "atom"):
+        result = f"st.weak.global.u32 [%rd2+{4 * _STEP}], %r2;"
+    value, back = "%r4", "%r2"
+    if op.bits == 128:
+        value, back, kind = "%q1", "%q2", "b128"
+        result = "mov.b128 {%rd3, %rd4}, %q2; xor.b64 %rd3, %rd3, %rd4;"
+        result += f"st.weak.global.u64 [%rd2+{4 * _STEP}], %rd3;"
+        result *= op.kind == "ld"
     what = {
-        "ld": f"ld.{op.order}.{op.scope}.global.u32 %r2, [%rd1];",
-        "st": f"st.{op.order}.{op.scope}.global.u32 [%rd1], %r4;",
-        "atom": f"atom.{op.order}.{op.scope}.global.add.u32 %r2, [%rd1], %r4;",
-        "red": f"red.{op.order}.{op.scope}.global.add.u32 [%rd1], %r4;",
+        "ld": f"ld.{how}.{kind} {back}, {place};",
+        "st": f"st.{how}.{kind} {place}, {value};",
+        "atom": f"atom.{how}.add.u32 {back}, {place}, {value};",
+        "red": f"red.{how}.add.u32 {place}, {value};",
         "fence": f"fence.{op.order}.{op.scope};",
     }[op.kind]
-    result = f"st.weak.global.u32 [%rd2+{4 * _STEP}], %r2;" if op.kind in ("ld", "atom") else ""
     return f"""
 .visible .entry {op.symbol}(.param .u64 a, .param .u64 b) {{
-.reg .b16 %h<3>; .reg .b32 %r<5>; .reg .b64 %rd<5>;
+.reg .b16 %h<3>; .reg .b32 %r<5>; .reg .b64 %rd<5>; .reg .b128 %q<3>;
+.shared .align 16 .b8 own[16384];
 ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b];
-mov.u32 %r4, %tid.x; mul.wide.u32 %rd3, %r4, 65536;
+mov.u32 %r4, %tid.x; mul.wide.u32 %rd3, %r4, 65536; mov.b128 %q1, {{%rd3, %rd3}};
+mov.u32 %r3, own; mad.lo.u32 %r3, %r4, 16, %r3;
 add.u64 %rd1, %rd1, %rd3; add.u64 %rd2, %rd2, %rd3;
 ld.weak.global.u16 %h1, [%rd2]; st.weak.global.u16 [%rd2+{_STEP}], 5;
 {what}
@@ -87,27 +124,34 @@ ret; }}
 
 
 def _ir(op: Operation) -> str:
-    how = SCOPES[op.scope] + _LLVM_ORDER.get(op.order, op.order)
+    how = SCOPES[op.scope] + LLVM_ORDER.get(op.order, op.order)
+    # 64 bits stand for 128, of which LLVM has no atomics for this target.
+    kind, value = ("i32", "%t") if op.bits == 32 else ("i64", "%wide")
+    space = {"global": "ptr addrspace(1) %p", "generic": "ptr %f", "shared": "ptr addrspace(3) %s"}
+    place, align = space[op.space], f"align {4 if op.bits == 32 else 8}"
     what = {
-        "ld": f"%v = load atomic i32, ptr addrspace(1) %p {how}, align 4",
-        "st": f"store atomic i32 %t, ptr addrspace(1) %p {how}, align 4",
-        "atom": f"%v = atomicrmw add ptr addrspace(1) %p, i32 %t {how}, align 4",
-        "red": f"%v = atomicrmw add ptr addrspace(1) %p, i32 %t {how}, align 4",
+        "ld": f"%v = load atomic {kind}, {place} {how}, {align}",
+        "st": f"store atomic {kind} {value}, {place} {how}, {align}",
+        "atom": f"%v = atomicrmw add {place}, {kind} %t {how}, {align}",
+        "red": f"%v = atomicrmw add {place}, {kind} %t {how}, {align}",
         "fence": f"fence {how}",
     }[op.kind]
     given = op.kind in ("ld", "atom")
-    result = "store i32 %v, ptr addrspace(1) %q4, align 4" if given else ""
+    result = f"store {kind} %v, ptr addrspace(1) %q4, {align}" if given else ""
     places = "\n".join(
         f"%q{i} = getelementptr i8, ptr addrspace(1) %q, i64 {i * _STEP}" for i in range(1, 7)
     )
     return f"""
 target triple = "amdgcn-amd-amdhsa"
+@own = internal addrspace(3) global [4096 x i32] undef, align 16
 declare i32 @llvm.amdgcn.workitem.id.x()
 define amdgpu_kernel void @k(ptr addrspace(1) %a, ptr addrspace(1) %b) {{
 %t = call i32 @llvm.amdgcn.workitem.id.x()
 %wide = zext i32 %t to i64
 %far = mul i64 %wide, 65536
 %p = getelementptr i8, ptr addrspace(1) %a, i64 %far
+%f = addrspacecast ptr addrspace(1) %p to ptr
+%s = getelementptr [4096 x i32], ptr addrspace(3) @own, i32 0, i32 %t
 %q = getelementptr i8, ptr addrspace(1) %b, i64 %far
 {places}
 %x = load i16, ptr addrspace(1) %q, align 2
@@ -129,40 +173,66 @@ def _around(text: str, op: Operation) -> tuple[str, ...]:
     for line in text.splitlines():
         if found := _LINE.match(line):
             lines.append((found[1], found[2]))
-    middle = _middle(lines, op)
+    start, here, end = _middle(lines, op)
     out: list[str] = []
-    for name, rest in lines[middle[0] : middle[1]]:
-        if _ACCESS.match(name):
+    for n, (name, rest) in enumerate(lines[start:end], start):
+        if n == here:
             out.append(op.kind + (" glc" if "glc" in rest else ""))
-        elif name == "s_waitcnt_vscnt":
-            out += ["vscnt(0)"] * rest.strip().endswith(("0", "0x0"))
-        elif name == "s_waitcnt":
-            out += [c for c in ("vmcnt(0)", "lgkmcnt(0)") if c in rest]
         else:
-            out.append(name)
+            out += _waits(name, rest)
     return tuple(out)
 
 
-def _middle(lines: Sequence[tuple[str, str]], op: Operation) -> tuple[int, int]:
-    """From after the last neighbour before the operation to the first after it."""
-    accesses = [i for i, (name, _) in enumerate(lines) if _ACCESS.match(name)]
-    narrow = [i for i in accesses if "16" in lines[i][0]]
+def _waits(name: str, rest: str) -> list[str]:
+    if name == "s_waitcnt_vscnt":
+        return ["vscnt(0)"] * rest.strip().endswith(("0", "0x0"))
+    if name == "s_waitcnt":
+        return [c for c in ("vmcnt(0)", "lgkmcnt(0)") if c in rest]
+    return [] if _ACCESS.match(name) else [name]
+
+
+def waits_of(line: str) -> list[str]:
+    """The counters that a line of assembly waits for until they are 0, or the cache that it
+    invalidates."""
+    found = _LINE.match(line)
+    return [] if found is None else _waits(found[1], found[2])
+
+
+def _middle(lines: Sequence[tuple[str, str]], op: Operation) -> tuple[int, int | None, int]:
+    """From after the last access that stands before the operation to the first one after it, and
+    where the operation's own access is.  The accesses are known by their distances: what a release
+    or a relaxed operation does not order may be on its other side."""
+    places = {
+        n: int(found[1]) if (found := _OFFSET.search(rest)) else 0
+        for n, (name, rest) in enumerate(lines)
+        if _ACCESS.match(name) and "16" in name
+    }
+    first = [n for n, offset in places.items() if offset <= _STEP]
+    second = [n for n, offset in places.items() if 2 * _STEP <= offset <= 3 * _STEP]
+    if len(first) != 2 or len(second) != 2:
+        raise ValueError(f"{op}: {lines}")
     if op.kind == "fence":
-        if len(accesses) != len(narrow) or len(narrow) < 4:
-            raise ValueError(f"{op}: {lines}")
-        return narrow[1] + 1, narrow[2]
-    wide = {"ld": "load_b32", "st": "store_b32"}.get(op.kind, "atomic_add_u32")
-    (here,) = [i for i in accesses if lines[i][0].endswith(wide)]
-    return max(i for i in narrow if i < here) + 1, min(i for i in narrow if i > here)
+        return max(first) + 1, None, min(second)
+    (here,) = [n for n, (name, _) in enumerate(lines) if _OWN[op.kind].fullmatch(name)]
+    late, early = [n for n in first if n > here], [n for n in second if n < here]
+    if (late and op.order in _RELEASES) or (early and op.order in _ACQUIRES):
+        raise ValueError(f"{op}: an access on the wrong side: {lines}")
+    start = max((n + 1 for n in first if n < here), default=here)
+    return start, here, min((n for n in second if n > here), default=len(lines))
 
 
-def by_llvm(op: Operation) -> tuple[str, ...]:
-    """What LLVM writes for gfx1100 in CU mode."""
+def assembly(text: str) -> str:
+    """What LLVM writes for gfx1100 in CU mode, of its textual IR."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     target = llvm.Target.from_triple("amdgcn-amd-amdhsa")
     machine = target.create_target_machine(cpu="gfx1100", features="+cumode,+wavefrontsize32")
-    return _around(machine.emit_assembly(llvm.parse_assembly(_ir(op))), op)
+    return machine.emit_assembly(llvm.parse_assembly(text))
+
+
+def by_llvm(op: Operation) -> tuple[str, ...]:
+    """What LLVM writes for gfx1100 in CU mode."""
+    return _around(assembly(_ir(op)), op)
 
 
 def compiled() -> Cubin | None:
@@ -170,7 +240,7 @@ def compiled() -> Cubin | None:
     nvcc = toolchain.nvcc()
     if nvcc is None:
         return None
-    head = f".version 8.0\n.target sm_{ARCH}\n.address_size 64\n"
+    head = f".version 8.4\n.target sm_{ARCH}\n.address_size 64\n"
     with TemporaryDirectory() as folder:
         source, out = Path(folder, "a.ptx"), Path(folder, "a.cubin")
         source.write_text(head + "".join(map(_ptx, OPERATIONS)))
@@ -230,9 +300,15 @@ def row(op: Operation, theirs: tuple[str, ...], ours: tuple[str, ...]) -> str:
             notes += "c"
     if missing(op, theirs, ours):
         notes += "d"
-    return f"| `{op}` | {_short(theirs)} | {_short(ours)} | {' '.join(notes) or 'equal'} |"
+    return f"| `{op}` | {short(theirs)} | {short(ours)} | {' '.join(notes) or 'equal'} |"
 
 
-def _short(around: tuple[str, ...]) -> str:
+def short(around: Sequence[str]) -> str:
+    """The words of a row: gl1 for buffer_gl1_inv, vmcnt for vmcnt(0)."""
     names = {"buffer_gl1_inv": "gl1", "buffer_gl0_inv": "gl0"}
     return " ".join(names.get(word, word.removesuffix("(0)").replace(" ", ".")) for word in around)
+
+
+def table(cubin: Cubin) -> Sequence[str]:
+    """All rows."""
+    return [row(op, by_llvm(op), by_rules(cubin, op)) for op in OPERATIONS]
