@@ -42,7 +42,7 @@ def write_body(
                 guard = None
             if awaits_loads(ins):
                 bodies.add(ins, len(k.items), state=True, clean=guard is None)
-                k.items.append(Inst("s_waitcnt", (), imm=0, fence=True))
+                k.items.append(Inst("s_waitcnt", (), imm=0))  # stores may go on
                 name_source(k, len(k.items) - 1, ins)
             continue
         first = len(k.items)
