@@ -207,5 +207,5 @@ def ordered(lane: Lane) -> None:
     lane.fn.do('fence syncscope("wavefront") acq_rel')
 
 
-__all__ = ["access", "acquired", "copy", "fence", "indexed_constant", "joined", "load", "ordered", "parted",
-           "pointer", "scope", "store"]  # fmt: skip
+__all__ = ["access", "acquired", "copy", "fence", "indexed_constant", "joined", "load", "ordered",
+           "parted", "pointer", "scope", "store"]  # fmt: skip
