@@ -38,12 +38,46 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bless", action="store_true", help="rewrite golden files")
 
 
-def pytest_configure() -> None:
+# Files that take longest, by processor time: they begin first, so that none is left for the end.
+# The others come in their order.
+LONG_FIRST = (
+    "tests/e2e/test_kernels.py",
+    "tests/e2e/test_hostcalls.py",
+    "tests/e2e/test_strict.py",
+    "tests/e2e/test_programs.py",
+    "tests/e2e/test_builds.py",
+    "tests/e2e/test_texture_configs.py",
+    "tests/mutations/test_chain.py",
+    "tests/mutations/test_run.py",
+    "tests/tools/sweep/test_sweep.py",
+    "tests/lowering/test_golden.py",
+    "tests/lowering/emulate/test_stencil_meanings.py",
+    "tests/lowering/rules/test_matrix.py",
+    "tests/runtime_shim/native/seam/test_selftest.py",
+    "tests/runtime_shim/native/seam/test_standin.py",
+    "tests/runtime_shim/native/cuda/test_ptx.py",
+    "tests/runtime_shim/native/parsers/test_native_parsers.py",
+    "tests/runtime_shim/service/test_applications.py",
+    "tests/lowering/engine/test_gate.py",
+    "tests/llm/engine/test_hybrid_programs.py",
+    "tests/sassxlate/bench/test_bench.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files first."""
+    rank = {name: number for number, name in enumerate(LONG_FIRST)}
+    items.sort(key=lambda item: rank.get(item.nodeid.partition("::")[0], len(rank)))
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """The tests' programs start from an environment without the tester's own settings.
 
     Under nohup or behind a shell's `&` signals are ignored, and children inherit that: programs
     that wait for one would wait forever.
     """
+    if hasattr(config.option, "loadscopereorder"):  # of xdist: files with the most tests first
+        config.option.loadscopereorder = False
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(

@@ -83,7 +83,7 @@ def forget() -> None:
                     clear()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def described() -> Iterator[pytest.MonkeyPatch]:
     """The instruction has a row in the tables, and semantics."""
     before = integer.rows()
@@ -98,10 +98,12 @@ def described() -> Iterator[pytest.MonkeyPatch]:
 
 
 @pytest.fixture
-def ruled(described: pytest.MonkeyPatch) -> None:
+def ruled(described: pytest.MonkeyPatch, monkeypatch: pytest.MonkeyPatch) -> None:
     """It also has a lowering rule."""
+    del described
     rules = knowing({"IAVG": "RU"}, Rule("iavg", "IAVG", emit_iavg))
-    described.setitem(TABLE, "IAVG", rules)  # type: ignore[arg-type]
+    forget()
+    monkeypatch.setitem(TABLE, "IAVG", rules)  # type: ignore[arg-type]
 
 
 def instruction(text: str) -> Instruction:

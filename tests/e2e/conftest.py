@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -100,6 +102,41 @@ def run_program(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 @pytest.fixture(scope="session")
+def compiled(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[Path, Sequence[str], int], Path]:
+    """Compiles a source file with nvcc for one architecture, once a session for the same flags;
+    skips where there is no nvcc.
+
+    The processes of ``pytest -n`` share what they compile.
+    """
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        pytest.skip("there is no nvcc here")
+    folder = _shared(tmp_path_factory) / "compiled"
+
+    def go(source: Path, flags: Sequence[str], arch: int) -> Path:
+        file = source.with_suffix(".cu")
+        key = hashlib.blake2b(f"{file} {flags} {arch}".encode(), digest_size=8).hexdigest()
+        program = folder / key / file.stem
+        if not program.is_file():
+            program.parent.mkdir(parents=True, exist_ok=True)
+            made = program.with_name(f"{file.stem}.{os.getpid()}")
+            command = [nvcc, *flags, f"-arch=sm_{arch}", str(file), "-o", str(made)]
+            subprocess.run(command, check=True, capture_output=True)
+            made.replace(program)
+        return program
+
+    return go
+
+
+def _shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of this run of pytest see."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@pytest.fixture(scope="session")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
     """Builds a program once a session for each of its forms; skips where there is no nvcc.
 
@@ -109,8 +146,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
         toolkit = build_programs.find_toolkit()
     except build_programs.BuildError as error:
         pytest.skip(str(error))
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "programs"
+    folder = _shared(tmp_path_factory) / "programs"
     programs = build_programs.load_programs()
 
     def built(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -43,14 +41,13 @@ def _sweep(*values: object) -> Any:
     ],
 )
 def test_build(
-    name: str, flags: str, arch: int, run_program: Callable[..., Any], tmp_path: Path
+    name: str,
+    flags: str,
+    arch: int,
+    run_program: Callable[..., Any],
+    compiled: Callable[..., Path],
 ) -> None:
-    nvcc = shutil.which("nvcc")
-    if nvcc is None:
-        pytest.skip("there is no nvcc here")
-    program = tmp_path / name
-    command = [nvcc, flags, f"-arch=sm_{arch}", str(SOURCES / f"{name}.cu"), "-o", str(program)]
-    subprocess.run(command, check=True, capture_output=True)
+    program = compiled(SOURCES / name, [flags], arch)
     outcome = run_program(program, environment={"SASSXLATE_CC": str(arch)})
     assert outcome.status == 0, f"{outcome.output}\n{outcome.errors}"
     assert re.match(r"bad 0\s", outcome.output)

@@ -33,10 +33,23 @@ def faults(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.mark.parametrize("arch", ["8.0", "9.0"])
+def _cases(*faults: tuple[str, int, str]) -> list[Any]:
+    """Each fault on one architecture in a mode, and on the other in the other mode; the sweep has
+    the rest."""
+    return [
+        pytest.param(
+            *fault, arch, options, id=f"{fault[0]}-{arch}-{'strict' if options else 'plain'}",
+            marks=[] if (i + j + k) % 2 == 0 else [pytest.mark.sweep],
+        )
+        for i, fault in enumerate(faults)
+        for j, arch in enumerate(("8.0", "9.0"))
+        for k, options in enumerate(((), STRICT))
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("arguments", "error", "text"),
-    [
+    ("arguments", "error", "text", "arch", "options"),
+    _cases(
         ("trap 5", 719, r"SX0663: kernel _Z4trap\w+: .* trap 0x2, lane 5 of .*BPT\.TRAP"),
         ("bytes 1", 716, r"SX0662: kernel _Z5bytes\w+: .* misaligned .* lane 0 of .*STG\.E"),
         ("far 9999999999", 700, r"SX0661: kernel _Z8far_away\w+: .* illegal address 0x.*STG\.E"),
@@ -46,9 +59,8 @@ def faults(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("local 201", 700, r"SX0665: .* stack overflow.* lane 0 of .*LDL"),
         ("local 99999", 700, r"SX0665: .* stack overflow.* lane 0 of .*LDL"),
         ("local -100000", 700, r"SX0665: .* stack overflow.* lane 0 of .*LDL"),
-    ],
+    ),
 )
-@pytest.mark.parametrize("options", [(), STRICT], ids=["plain", "strict"])
 def test_fault(
     run_program: Run, faults: Path, arguments: str, error: int, text: str, arch: str, options: Any
 ) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +9,8 @@ from typing import Any
 
 import pytest
 
+Run = Callable[..., Any]
+Compiled = Callable[..., Path]
 BUILDS = Path(__file__).resolve().parent / "builds"
 LINES = """\
 0: even  0.00 1099511627776 a% [0     |0000]
@@ -38,21 +38,9 @@ assert: cudaErrorAssert
 """  # what several_calls.cu prints, here and on an H200 (2026-11-23), but for the lines of mixed()
 
 
-def _build(name: str, flags: list[str], arch: int, folder: Path) -> Path:
-    nvcc = shutil.which("nvcc")
-    if nvcc is None:
-        pytest.skip("there is no nvcc here")
-    program = folder / Path(name).name
-    command = [nvcc, *flags, f"-arch=sm_{arch}", str(BUILDS / f"{name}.cu"), "-o", str(program)]
-    subprocess.run(command, check=True, capture_output=True)
-    return program
-
-
 @pytest.mark.parametrize("arch", [pytest.param(80, marks=pytest.mark.sweep), 90])
-def test_printf_assert_and_malloc(
-    arch: int, run_program: Callable[..., Any], tmp_path: Path
-) -> None:
-    program = _build("hostcalls", ["-O3"], arch, tmp_path)
+def test_printf_assert_and_malloc(arch: int, run_program: Run, compiled: Compiled) -> None:
+    program = compiled(BUILDS / "hostcalls", ["-O3"], arch)
     outcome = run_program(program, environment={"SASSXLATE_CC": str(arch)})
     assert sorted(outcome.output.splitlines()) == sorted(LINES.splitlines()), outcome.errors
     failed = [line for line in outcome.errors.splitlines() if "Assertion" in line]
@@ -82,8 +70,8 @@ def _sweep(flags: str, arch: int, option: str = "") -> Any:
     ("flags", "arch", "option"),
     [
         ("-O3", 90, ""),
-        ("-G", 80, ""),
         ("-G", 75, "--strict"),
+        _sweep("-G", 80),
         _sweep("-O3", 75, "--strict"),
         _sweep("-O3", 80, "--strict"),
         _sweep("-O3", 90, "--strict"),
@@ -95,11 +83,15 @@ def _sweep(flags: str, arch: int, option: str = "") -> Any:
     ],
 )
 def test_several_functions_of_the_driver_in_one_kernel(
-    flags: str, arch: int, option: str, run_program: Callable[..., Any], tmp_path: Path
+    flags: str,
+    arch: int,
+    option: str,
+    run_program: Callable[..., Any],
+    compiled: Callable[..., Path],
 ) -> None:
     """Each lane gets what it called for, whatever others call: printf and assert, printf and
     malloc, a hundred thousand malloc and free, all four under lanes that go different ways."""
-    program = _build("several_calls", flags.split(), arch, tmp_path)
+    program = compiled(BUILDS / "several_calls", flags.split(), arch)
     options = option.split()
     outcome = run_program(program, options=options, environment={"SASSXLATE_CC": str(arch)})
     lines = outcome.output.splitlines()
@@ -124,23 +116,32 @@ reset 8388608, set 0
 """
 
 
-@pytest.mark.parametrize("option", ["", "--strict"])
+_HEAPS = (
+    (0, 8388608, 78, 6),
+    (4194304, 4194304, 39, 3),
+    (10_000_000, 10_027_008, 94, 8),
+    (67_108_864, 67_108_864, 629, 53),
+)
+
+
 @pytest.mark.parametrize(
-    ("asked", "limit", "small", "large"),
+    ("asked", "limit", "small", "large", "option"),
     [
-        (0, 8388608, 78, 6),
-        (4194304, 4194304, 39, 3),
-        (10_000_000, 10_027_008, 94, 8),
-        (67_108_864, 67_108_864, 629, 53),
+        *((*heap, "") for heap in _HEAPS),
+        (*_HEAPS[1], "--strict"),
+        *(
+            pytest.param(*heap, "--strict", marks=pytest.mark.sweep)
+            for heap in (_HEAPS[0], *_HEAPS[2:])
+        ),
     ],
 )
 def test_the_limit_of_the_heap(
     asked: int, limit: int, small: int, large: int, option: str,
-    run_program: Callable[..., Any], tmp_path: Path,
+    run_program: Run, compiled: Compiled,
 ) -> None:  # fmt: skip
     """What a kernel can hold is what an H200 says, but for one more of 52 in the last case; limits
     are raised, rounded and refused as there.  Many threads together get no more."""
-    program = _build("heap", ["-O2"], 90, tmp_path)
+    program = compiled(BUILDS / "heap", ["-O2"], 90)
     outcome = run_program(program, [str(asked)], options=option.split())
     done = f"set 1: 0, 4194304\nset all: 0, 1\nset: 0, {limit}\n" if asked else ""
     want = HEAP.format(set=done, small=small, large=large, limit=limit)
@@ -167,8 +168,8 @@ limit 100, 1: 1, then 12345
 """  # of limits.cu on an H200 (580.159.04, 2026-11-23)
 
 
-def test_limits_are_an_h200s(run_program: Callable[..., Any], tmp_path: Path) -> None:
-    program = _build(str(PROGRAMS / "limits"), ["-O3"], 90, tmp_path)
+def test_limits_are_an_h200s(run_program: Run, compiled: Compiled) -> None:
+    program = compiled(PROGRAMS / "limits", ["-O3"], 90)
     outcome = run_program(program)
     said = set(outcome.output.splitlines())
     assert [line for line in LIMITS.splitlines() if line not in said] == [], outcome.errors
@@ -179,9 +180,9 @@ SILICON = Path(__file__).resolve().parents[2] / "fixtures/silicon/sm_90/driver"
 OTHERWISE = ("41|", "43|", "45|", "110|")
 
 
-def test_what_kernels_print_is_an_h200s(run_program: Callable[..., Any], tmp_path: Path) -> None:
+def test_what_kernels_print_is_an_h200s(run_program: Run, compiled: Compiled) -> None:
     """Every format, the result of printf, strings that change after the call."""
-    program = _build(str(PROGRAMS / "formats"), ["-O3"], 90, tmp_path)
+    program = compiled(PROGRAMS / "formats", ["-O3"], 90)
     said = run_program(program).output.split("\n")
     want = (SILICON / "formats.txt").read_text(errors="surrogateescape").split("\n")
     assert len(said) == len(want)
@@ -192,10 +193,10 @@ def test_what_kernels_print_is_an_h200s(run_program: Callable[..., Any], tmp_pat
 
 @pytest.mark.parametrize("kernel", range(4))
 def test_texts_outside_global_memory_are_printed(
-    kernel: int, run_program: Callable[..., Any], tmp_path: Path
+    kernel: int, run_program: Run, compiled: Compiled
 ) -> None:
     """No format, a string of the thread that changes, one of the block, a format of the thread."""
-    program = _build(str(PROGRAMS / "formats"), ["-O3"], 90, tmp_path)
+    program = compiled(PROGRAMS / "formats", ["-O3"], 90)
     outcome = run_program(program, [str(kernel)])
     want = (SILICON / f"formats.{kernel}").read_text()
     assert outcome.output == want.removesuffix("status 0\n"), outcome.errors
@@ -235,8 +236,8 @@ def _printing() -> Counter[str]:
     ("flags", "arch", "option"),
     [
         ("-O3", 90, ""),
-        ("-G", 75, ""),
         ("-G", 120, "--strict"),
+        _sweep("-G", 75),
         _sweep("-O3", 75, "--strict"),
         _sweep("-O3", 80),
         _sweep("-O3", 90, "--strict"),
@@ -248,11 +249,15 @@ def _printing() -> Counter[str]:
     ],
 )
 def test_strings_are_read_by_the_call(
-    flags: str, arch: int, option: str, run_program: Callable[..., Any], tmp_path: Path
+    flags: str,
+    arch: int,
+    option: str,
+    run_program: Callable[..., Any],
+    compiled: Callable[..., Path],
 ) -> None:
     """Strings and formats in global, constant, shared and local memory, changed after the call, of
     lanes that are apart; long ones; two streams; malloc and assert beside them."""
-    program = _build("printing", flags.split(), arch, tmp_path)
+    program = compiled(BUILDS / "printing", flags.split(), arch)
     outcome = run_program(program, options=option.split(), environment={"SASSXLATE_CC": str(arch)})
     want = _printing()
     said = Counter[str](outcome.output.splitlines())
@@ -261,10 +266,10 @@ def test_strings_are_read_by_the_call(
 
 
 def test_what_finds_no_room_is_counted_and_later_lines_are_printed(
-    run_program: Callable[..., Any], tmp_path: Path
+    run_program: Run, compiled: Compiled
 ) -> None:
     """A former bug: after more lines than the queue holds, nothing was printed ever again."""
-    program = _build("printing", ["-O3"], 90, tmp_path)
+    program = compiled(BUILDS / "printing", ["-O3"], 90)
     outcome = run_program(program, ["flood"])
     lines: list[str] = outcome.output.splitlines()
     assert lines[-5:] == ["0", "said once", "0", "said again", "0"]

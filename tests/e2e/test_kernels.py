@@ -6,7 +6,10 @@ Needs no nvcc: the cubins are launched through the driver API by a small C++ pro
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,9 @@ from sassxlate.runtime_shim.selftest.contracts.contracts import CONTRACTS
 ROOT = Path(__file__).resolve().parents[2]
 
 KERNELS = ROOT / "fixtures" / "kernels"
+ARCHS = (80, 90, 120)
 Run = Callable[..., Any]
+Launch = Callable[..., Any]
 
 
 @pytest.fixture(scope="session")
@@ -29,27 +34,87 @@ def runner(gxx: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) ->
     return path
 
 
-def _check(name: str, arch: int, seeds: range, runner: Path, run: Run, folder: Path) -> None:
-    contract = CONTRACTS[name]
-    cubin = KERNELS / f"sm_{arch}" / f"{name}.cubin"
+def _launch(
+    folder: Path, names: Sequence[str], arch: int, seeds: Sequence[int], run: Launch
+) -> Any:
+    """Launches kernels one after another in one process; inputs and outputs lie in ``folder``."""
     lines: list[str] = []
+    for name in names:
+        contract = CONTRACTS[name]
+        cubin = KERNELS / f"sm_{arch}" / f"{name}.cubin"
+        for seed in seeds:
+            files = [folder / f"{name}.{seed}.{part}" for part in ("a", "b", "out")]
+            for words, file in zip(contract.inputs(seed), files[:2], strict=True):
+                words.tofile(file)
+            numbers = (contract.grid, contract.block, contract.shared_bytes)
+            numbers += (contract.n, contract.start, contract.out_words)
+            lines.append(" ".join(map(str, (cubin, name, *numbers, *files))))
+    return run(stdin="\n".join(lines), environment={"SASSXLATE_CC": str(arch)})
+
+
+def _compare(folder: Path, name: str, seeds: Sequence[int]) -> None:
+    contract = CONTRACTS[name]
     for seed in seeds:
-        files = [folder / f"{seed}.{part}" for part in ("a", "b", "out")]
-        for words, file in zip(contract.inputs(seed), files[:2], strict=True):
-            words.tofile(file)
-        numbers = (contract.grid, contract.block, contract.shared_bytes)
-        numbers += (contract.n, contract.start, contract.out_words)
-        lines.append(" ".join(map(str, (cubin, name, *numbers, *files))))
-    outcome = run(
-        runner, stdin="\n".join(lines), environment={"SASSXLATE_CC": str(arch)}, time_limit=60.0
-    )
-    assert outcome.status == 0, f"{outcome.output}\n{outcome.errors}"
-    for seed in seeds:
-        actual = np.fromfile(folder / f"{seed}.out", dtype=np.uint32)
+        actual = np.fromfile(folder / f"{name}.{seed}.out", dtype=np.uint32)
         expected = contract.expected(*contract.inputs(seed))
         wrong = contract.differences(actual, expected)
         shown = [f"{i}: {actual[i]:#010x}, not {expected[i]:#010x}" for i in wrong[:8]]
         assert not wrong, f"seed {seed}: {len(wrong)} words differ: {shown}"
+
+
+@dataclass(frozen=True, slots=True)
+class Launcher:
+    """Runs kernels: all of a kind in one process, and where that fails, each in one of its own, so
+    that the test of the kernel that is at fault fails alone."""
+
+    runner: Path
+    run: Run
+    folder: Path
+    done: dict[tuple[object, ...], Path | None] = field(
+        default_factory=dict[tuple[object, ...], Path | None]
+    )
+
+    def check(self, name: str, arch: int, seeds: Sequence[int], strict_seed: int = 0) -> None:
+        """Compares what a kernel wrote with its contract."""
+        key = (arch, tuple(seeds), strict_seed)
+        if key not in self.done:
+            self.done[key] = self._all_of_a_kind(arch, seeds, strict_seed)
+        folder = self.done[key]
+        if folder is None:
+            folder = self.alone(name, arch, seeds, strict_seed)
+        _compare(folder, name, seeds)
+
+    def alone(self, name: str, arch: int, seeds: Sequence[int], strict_seed: int = 0) -> Path:
+        """The folder of what one kernel wrote, launched in a process of its own."""
+        folder = Path(tempfile.mkdtemp(dir=self.folder))
+        outcome = _launch(folder, [name], arch, seeds, self._how(strict_seed, 120.0))
+        assert outcome.status == 0, f"{outcome.output}\n{outcome.errors}"
+        return folder
+
+    def _all_of_a_kind(self, arch: int, seeds: Sequence[int], strict_seed: int) -> Path | None:
+        folder = Path(tempfile.mkdtemp(dir=self.folder))
+        names = [n for n in CONTRACTS if not strict_seed or arch in _strict_archs(n)]
+        try:
+            outcome = _launch(folder, names, arch, seeds, self._how(strict_seed, 600.0))
+        except subprocess.TimeoutExpired:
+            return None
+        return folder if outcome.status == 0 else None
+
+    def _how(self, strict_seed: int, time_limit: float) -> Launch:
+        options = ["--strict", "--seed", str(strict_seed)] if strict_seed else []
+        return functools.partial(self.run, self.runner, options=options, time_limit=time_limit)
+
+
+@pytest.fixture(scope="module")
+def launcher(runner: Path, run_program: Run, tmp_path_factory: pytest.TempPathFactory) -> Launcher:
+    """Launches the kernels of a kind at the first test that needs one."""
+    return Launcher(runner, run_program, tmp_path_factory.mktemp("launched"))
+
+
+def _strict_archs(name: str) -> tuple[int, ...]:
+    """Strict mode costs twice the time: one architecture for each kernel, in turn.  The sweep has
+    the others."""
+    return (ARCHS[list(CONTRACTS).index(name) % len(ARCHS)],)
 
 
 def test_every_kernel_has_a_contract() -> None:
@@ -66,24 +131,35 @@ def test_contracts_see_differences() -> None:
         assert contract.differences(untouched, expected), contract.name
 
 
-@pytest.mark.parametrize("arch", [80, 90, 120])
+@pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("name", CONTRACTS)
-def test_kernel(name: str, arch: int, runner: Path, run_program: Run, tmp_path: Path) -> None:
-    _check(name, arch, range(2), runner, run_program, tmp_path)
+def test_kernel(name: str, arch: int, launcher: Launcher) -> None:
+    launcher.check(name, arch, range(2))
 
 
-@pytest.mark.parametrize("arch", [80, 90, 120])
-@pytest.mark.parametrize("name", CONTRACTS)
-def test_kernel_strict(
-    name: str, arch: int, runner: Path, run_program: Run, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(("name", "arch"), [(n, a) for n in CONTRACTS for a in _strict_archs(n)])
+def test_kernel_strict(name: str, arch: int, launcher: Launcher) -> None:
     for seed in (1, 2):
-        run = functools.partial(run_program, options=["--strict", "--seed", str(seed)])
-        _check(name, arch, range(seed, seed + 1), runner, run, tmp_path)
+        launcher.check(name, arch, [seed], strict_seed=seed)
+
+
+@pytest.mark.parametrize("strict_seed", [0, 1])
+def test_a_kernel_alone(strict_seed: int, launcher: Launcher) -> None:
+    """As where a process with several kernels fails."""
+    _compare(launcher.alone("calls", 90, [3], strict_seed), "calls", [3])
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize("arch", [80, 90, 120])
+@pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("name", CONTRACTS)
-def test_kernel_seeds(name: str, arch: int, runner: Path, run_program: Run, tmp_path: Path) -> None:
-    _check(name, arch, range(2, 30), runner, run_program, tmp_path)
+def test_kernel_strict_everywhere(name: str, arch: int, launcher: Launcher) -> None:
+    for seed in (1, 2):
+        _compare(launcher.alone(name, arch, [seed], seed), name, [seed])
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("name", CONTRACTS)
+def test_kernel_seeds(name: str, arch: int, launcher: Launcher) -> None:
+    seeds = range(2, 30)
+    _compare(launcher.alone(name, arch, seeds), name, seeds)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,19 +11,11 @@ import pytest
 BUILDS = Path(__file__).resolve().parent / "builds"
 
 
-def _build(name: str, arch: int, folder: Path) -> Path:
-    nvcc = shutil.which("nvcc")
-    if nvcc is None:
-        pytest.skip("there is no nvcc here")
-    program = folder / name
-    command = [nvcc, "-O3", "-w", f"-arch=sm_{arch}", str(BUILDS / f"{name}.cu"), "-o"]
-    subprocess.run([*command, str(program)], check=True, capture_output=True)
-    return program
-
-
 @pytest.mark.parametrize("arch", [80, pytest.param(90, marks=pytest.mark.sweep)])
-def test_textures(arch: int, run_program: Callable[..., Any], tmp_path: Path) -> None:
-    program = _build("textures", arch, tmp_path)
+def test_textures(
+    arch: int, run_program: Callable[..., Any], compiled: Callable[..., Path]
+) -> None:
+    program = compiled(BUILDS / "textures", ["-O3", "-w"], arch)
     outcome = run_program(program, environment={"SASSXLATE_CC": str(arch)})
     assert outcome.output == "bad 0 of 5113\n", outcome.errors
     assert outcome.status == 0
@@ -33,11 +23,11 @@ def test_textures(arch: int, run_program: Callable[..., Any], tmp_path: Path) ->
 
 @pytest.mark.parametrize("arch", [80, pytest.param(90, marks=pytest.mark.sweep)])
 def test_stores_at_the_edges_of_coordinates(
-    arch: int, run_program: Callable[..., Any], tmp_path: Path
+    arch: int, run_program: Callable[..., Any], compiled: Callable[..., Path]
 ) -> None:
     """A store outside does nothing or traps, wherever it is: also where x + size passes 2^32, as
     that of a negative x does."""
-    program = _build("surfaces", arch, tmp_path)
+    program = compiled(BUILDS / "surfaces", ["-O3", "-w"], arch)
     environment = {"SASSXLATE_CC": str(arch)}
     outcome = run_program(program, ["zero"], environment=environment)
     assert outcome.output == "bad 0 0 0 0 0, cudaSuccess\n", outcome.errors

@@ -89,8 +89,8 @@ def check(tmp_path: Path) -> Check:
     return go
 
 
-# A quarter of the seeds; all of them in the sweep, and millions in sweep.py.
-SHARES = pytest.mark.parametrize("share", [4, pytest.param(1, marks=pytest.mark.sweep)])
+# A tenth of the seeds; all of them in the sweep, and millions in sweep.py.
+SHARES = pytest.mark.parametrize("share", [10, pytest.param(1, marks=pytest.mark.sweep)])
 
 
 def some(first: int, end: int, share: int) -> range:

@@ -25,7 +25,7 @@ assert compiler  # imported once, before the processes fork
 
 FIXTURES = HERE.parents[1] / "fixtures"
 PROGRAMS = [FIXTURES / "programs" / name for name in ("saxpy", "collatz", "reduction")]
-TIME_LIMIT_S = 10
+TIME_LIMIT_S = 10  # of CPU time
 COMPILED, REFUSED, UNTYPED = 0, 3, 9
 
 
@@ -40,7 +40,8 @@ def compile_apart(code_object: bytes, kernel: str, strict: bool) -> int:
     if child == 0:
         status = UNTYPED
         try:
-            signal.alarm(TIME_LIMIT_S)
+            signal.setitimer(signal.ITIMER_PROF, TIME_LIMIT_S)
+            signal.alarm(12 * TIME_LIMIT_S)
             emulate.compile_code_object(code_object, kernel, strict=strict)
             status = COMPILED
         except SassxlateError as error:
@@ -79,7 +80,7 @@ def test_many_damaged_code_objects() -> None:
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_no_word_is_passed_over(arch: str) -> None:
     """A word that is not an instruction is refused at its offset wherever control can reach it."""
-    files = sorted((FIXTURES / "kernels" / arch).glob("*.cubin"))[::3]
+    files = sorted((FIXTURES / "kernels" / arch).glob("*.cubin"))[::6]
     for _, kernel in kernels(*files, PROGRAMS[0]):
         try:
             graph = kernel_cfg(kernel)

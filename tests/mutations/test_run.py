@@ -30,7 +30,7 @@ HERE = Path(__file__).resolve().parent
 
 PROGRAMS = HERE.parents[1] / "fixtures" / "programs"
 NAMES = ("saxpy", "reduction", "collatz")
-TIME_LIMIT_S = 10.0
+TIME_LIMIT_S = 60.0
 KERNEL_LIMIT_S = 2.0  # a damaged loop may have no end
 
 # Statuses: PASS, FAIL, refused.  A CUDA error that the program meets is its FAIL.
@@ -153,12 +153,12 @@ def check(place: Place, seeds: range) -> Counter[str]:
 
 
 def test_damaged_device_code(place: Place) -> None:
-    """Sixty seeds of the sweep below."""
-    ends = check(place, range(60))
+    """Twenty seeds of the sweep below."""
+    ends = check(place, range(20))
     assert min(ends["PASS"], ends["refused"]) > 0, ends
 
 
 @pytest.mark.sweep
 def test_much_damaged_device_code(place: Place) -> None:
     """Two thousand seeds; takes a quarter of an hour on two cores."""
-    print(check(place, range(60, 2060)))
+    print(check(place, range(20, 2020)))

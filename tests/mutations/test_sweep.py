@@ -32,10 +32,10 @@ def sweep(out: Path, *options: str, seconds: float) -> dict[str, Any]:
 
 def test_a_few(tmp_path: Path) -> None:
     """Seeds of every kind of file; a second call does only what is left."""
-    assert sweep(tmp_path, "--count=150", seconds=300)["cases"] == 150
+    assert sweep(tmp_path, "--count=60", seconds=600)["cases"] == 60
     before = (tmp_path / "chunks.jsonl").read_text()
-    told = sweep(tmp_path, "--count=150", seconds=60)
-    assert told["cases"] == 150
+    told = sweep(tmp_path, "--count=60", seconds=600)
+    assert told["cases"] == 60
     assert (tmp_path / "chunks.jsonl").read_text() == before
     assert len({end.split()[0] for end in told["ends"]}) > 4
 
@@ -56,7 +56,7 @@ def test_many(tmp_path: Path) -> None:
     ],
 )
 def test_a_seed_that_was_a_fault(tmp_path: Path, seed: int, end: str) -> None:
-    told = sweep(tmp_path, f"--first={seed}", "--count=1", seconds=60)
+    told = sweep(tmp_path, f"--first={seed}", "--count=1", seconds=600)
     assert told["faults"] == 0
     (found,) = told["ends"]
     assert found.startswith(end)

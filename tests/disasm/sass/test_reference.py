@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from pathlib import Path
@@ -28,6 +29,12 @@ else:
     from tools.witness.nvdisasm import witness as sass_witness
 
 LIMIT = 3_000_000  # bytes of all pages
+
+
+@functools.cache
+def examples(mnemonic: str) -> tuple[tuple[int, int, str], ...]:
+    """`reference.example_words`, which many tests here read."""
+    return tuple(reference.example_words(mnemonic))
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +87,7 @@ def test_every_form_has_an_example() -> None:
     makes again."""
     count = 0
     for name in reference.mnemonics():
-        for generation, word, text in reference.example_words(name):
+        for generation, word, text in examples(name):
             count += 1
             assert decode(word, 0, generation).text == text
             assert text.partition(" ")[0].partition(".")[0] == name
@@ -91,7 +98,7 @@ def test_every_form_has_an_example() -> None:
 def test_examples_assemble(generation: int) -> None:
     """The text of an example gives the word, except for its scheduling and bits that texts omit."""
     for name in reference.mnemonics(generation)[::7]:
-        for arch, _, text in reference.example_words(name):
+        for arch, _, text in examples(name):
             if arch == generation:
                 assert decode(assemble(text, arch), 0, arch, strict=False).text == text
 
@@ -102,7 +109,7 @@ def test_nvdisasm_reads_the_examples(generation: int, witness: sass_witness.Witn
     items = [
         (word, text)
         for name in reference.mnemonics(generation)
-        for arch, word, text in reference.example_words(name)
+        for arch, word, text in examples(name)
         if arch == generation
     ]
     printed = witness.texts(generation, [word for word, _ in items], at_zero=True)

@@ -280,7 +280,7 @@ def test_a_compiler_that_takes_too_long_takes_its_processes_along(
     with pytest.raises(ModelError, match="SX1045"):
         generate._run([tool])  # pyright: ignore[reportPrivateUsage]
     pid = int(told.read_text())
-    for _ in range(50):
+    for _ in range(600):
         state = Path(f"/proc/{pid}/stat")
         if not state.exists() or state.read_text().rsplit(")", 1)[1].split()[0] == "Z":
             return

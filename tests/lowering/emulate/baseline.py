@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
 
 from sassxlate.lowering.emulate.options import CompileOptions, Isa, host_isa
 from sassxlate.lowering.emulate.runner import BaselineKernel, LoadedPack
@@ -10,6 +14,17 @@ from sassxlate.lowering.emulate.stencils import known, pack
 from sassxlate.lowering.emulate.stencils.stencil import UNALIGNED
 
 ISAS: list[Isa] = ["avx512", "avx2"] if host_isa() == "avx512" else ["avx2"]
+
+
+def each_with_an_isa(
+    rows: Iterable[tuple[Any, ...]], isas: Sequence[Isa | None] = ISAS
+) -> list[Any]:
+    """Parameters: each row with one ISA of the host's, in turn; the sweep has the others."""
+    return [
+        pytest.param(*row, isa, marks=[] if i % len(isas) == j else [pytest.mark.sweep])
+        for i, row in enumerate(rows)
+        for j, isa in enumerate(isas)
+    ]
 
 
 @functools.cache

@@ -11,105 +11,29 @@ import llvmlite.binding as llvm
 
 from sassxlate.disasm.containers.elf import Elf
 
+from .llvm_words import (
+    BINARY,
+    BITS,
+    COMPARE,
+    DIVIDE,
+    DPP,
+    FCOMPARE,
+    FLOAT1,
+    FLOAT2,
+    FLOATS,
+    INT1,
+    INT2,
+    INTS,
+    NAME,
+    ORDERS,
+    RMW,
+    SCOPES,
+    TARGETS,
+    TYPES,
+)
+
 TRIPLE = "amdgcn-amd-amdhsa"
 CPU = "gfx1100"
-_INTS = ("i8", "i16", "i32", "i64")
-_FLOATS = ("half", "float", "double")
-_VECTORS = ("<2 x i16>", "<2 x half>", "<2 x i32>", "<4 x i8>", "<2 x float>")
-TYPES = (*_INTS, *_FLOATS, *_VECTORS)
-_BITS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64, "half": 16, "float": 32, "double": 64,
-         "<2 x i16>": 32, "<2 x half>": 32, "<2 x i32>": 64, "<4 x i8>": 32,
-         "<2 x float>": 64}  # fmt: skip
-_NAME = {"i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64", "half": "f16", "float": "f32",
-         "double": "f64", "<2 x i16>": "v2i16", "<2 x half>": "v2f16", "<2 x i32>": "v2i32",
-         "<4 x i8>": "v4i8", "<2 x float>": "v2f32"}  # fmt: skip
-_BINARY = ("add", "sub", "mul", "and", "or", "xor", "shl", "lshr", "ashr")
-_DIVIDE = ("udiv", "sdiv", "urem", "srem")
-_COMPARE = ("eq", "ne", "ult", "ule", "ugt", "uge", "slt", "sle", "sgt", "sge")
-_FCOMPARE = ("oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule",
-             "une", "uno")  # fmt: skip
-_INT2 = ("umin", "umax", "smin", "smax", "uadd.sat", "usub.sat", "sadd.sat", "ssub.sat")
-_INT1 = ("ctpop", "bitreverse")
-_FLOAT1 = ("fabs", "floor", "ceil", "trunc", "rint", "sqrt", "canonicalize", "roundeven", "round")
-_FLOAT2 = ("minnum", "maxnum", "copysign")
-_ORDERS = ("monotonic", "acquire", "release", "acq_rel", "seq_cst")
-_RMW = ("add", "sub", "and", "or", "xor", "xchg", "max", "min", "umax", "umin", "uinc_wrap",
-        "udec_wrap", "nand")  # fmt: skip
-_SCOPES = ("", 'syncscope("agent") ', 'syncscope("workgroup") ')
-# Intrinsics of the target: name, result, operands ("#n" is an immediate below n).
-_TARGETS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("amdgcn.perm", "i32", ("i32", "i32", "i32")),
-    ("amdgcn.sad.u8", "i32", ("i32", "i32", "i32")),
-    ("amdgcn.sad.u16", "i32", ("i32", "i32", "i32")),
-    ("amdgcn.sad.hi.u8", "i32", ("i32", "i32", "i32")),
-    ("amdgcn.msad.u8", "i32", ("i32", "i32", "i32")),
-    ("amdgcn.lerp", "i32", ("i32", "i32", "i32")),
-    ("amdgcn.ubfe.i32", "i32", ("i32", "i32", "i32")),
-    ("amdgcn.sbfe.i32", "i32", ("i32", "i32", "i32")),
-    ("amdgcn.alignbyte", "i32", ("i32", "i32", "i32")),
-    ("amdgcn.mul.i24", "i32", ("i32", "i32")),
-    ("amdgcn.mul.u24", "i32", ("i32", "i32")),
-    ("amdgcn.mulhi.u24", "i32", ("i32", "i32")),
-    ("amdgcn.mulhi.i24", "i32", ("i32", "i32")),
-    ("amdgcn.mbcnt.lo", "i32", ("i32", "i32")),
-    ("amdgcn.mbcnt.hi", "i32", ("i32", "i32")),
-    ("amdgcn.sffbh.i32", "i32", ("i32",)),
-    ("amdgcn.rcp.f32", "float", ("float",)), ("amdgcn.rcp.f64", "double", ("double",)),
-    ("amdgcn.rcp.f16", "half", ("half",)), ("amdgcn.rsq.f32", "float", ("float",)),
-    ("amdgcn.rsq.f64", "double", ("double",)), ("amdgcn.rsq.f16", "half", ("half",)),
-    ("amdgcn.sqrt.f32", "float", ("float",)), ("amdgcn.sqrt.f16", "half", ("half",)),
-    ("amdgcn.exp2.f32", "float", ("float",)), ("amdgcn.log.f32", "float", ("float",)),
-    ("amdgcn.sin.f32", "float", ("float",)), ("amdgcn.cos.f32", "float", ("float",)),
-    ("amdgcn.fract.f32", "float", ("float",)), ("amdgcn.fract.f64", "double", ("double",)),
-    ("amdgcn.fract.f16", "half", ("half",)),
-    ("amdgcn.frexp.mant.f32", "float", ("float",)),
-    ("amdgcn.frexp.mant.f64", "double", ("double",)),
-    ("amdgcn.frexp.exp.i32.f32", "i32", ("float",)),
-    ("amdgcn.frexp.exp.i32.f64", "i32", ("double",)),
-    ("amdgcn.frexp.exp.i16.f16", "i16", ("half",)),
-    ("amdgcn.fmed3.f32", "float", ("float", "float", "float")),
-    ("amdgcn.fmed3.f16", "half", ("half", "half", "half")),
-    ("amdgcn.fmul.legacy", "float", ("float", "float")),
-    ("amdgcn.fma.legacy", "float", ("float", "float", "float")),
-    ("amdgcn.div.fixup.f32", "float", ("float", "float", "float")),
-    ("amdgcn.div.fixup.f64", "double", ("double", "double", "double")),
-    ("amdgcn.div.fixup.f16", "half", ("half", "half", "half")),
-    ("amdgcn.div.fmas.f32", "float", ("float", "float", "float", "i1")),
-    ("amdgcn.div.fmas.f64", "double", ("double", "double", "double", "i1")),
-    ("amdgcn.trig.preop.f64", "double", ("double", "i32")),
-    ("amdgcn.cvt.pkrtz", "<2 x half>", ("float", "float")),
-    ("amdgcn.cvt.pknorm.i16", "<2 x i16>", ("float", "float")),
-    ("amdgcn.cvt.pknorm.u16", "<2 x i16>", ("float", "float")),
-    ("amdgcn.cvt.pk.i16", "<2 x i16>", ("i32", "i32")),
-    ("amdgcn.cvt.pk.u16", "<2 x i16>", ("i32", "i32")),
-    ("amdgcn.cvt.pk.u8.f32", "i32", ("float", "i32", "i32")),
-    ("amdgcn.udot4", "i32", ("i32", "i32", "i32", "#b")),
-    ("amdgcn.udot8", "i32", ("i32", "i32", "i32", "#b")),
-    ("amdgcn.sudot4", "i32", ("#b", "i32", "#b", "i32", "i32", "#b")),
-    ("amdgcn.sudot8", "i32", ("#b", "i32", "#b", "i32", "i32", "#b")),
-    ("amdgcn.fdot2", "float", ("<2 x half>", "<2 x half>", "float", "#b")),
-    ("amdgcn.class.f32", "i1", ("float", "i32")), ("amdgcn.class.f64", "i1", ("double", "i32")),
-    ("amdgcn.class.f16", "i1", ("half", "i32")),
-    ("amdgcn.readfirstlane.i32", "i32", ("i32",)), ("amdgcn.readlane.i32", "i32", ("i32", "i32")),
-    ("amdgcn.ds.bpermute", "i32", ("i32", "i32")), ("amdgcn.ds.permute", "i32", ("i32", "i32")),
-    ("amdgcn.ds.swizzle", "i32", ("i32", "#49152")),
-    ("amdgcn.mov.dpp8.i32", "i32", ("i32", "#16777216")),
-    ("amdgcn.permlane16.i32", "i32", ("i32", "i32", "i32", "i32", "#b", "#b")),
-    ("amdgcn.permlanex16.i32", "i32", ("i32", "i32", "i32", "i32", "#b", "#b")),
-    ("amdgcn.ballot.i32", "i32", ("i1",)),
-    ("amdgcn.writelane.i32", "i32", ("i32", "i32", "i32")),
-    ("fshl.i32", "i32", ("i32", "i32", "i32")), ("fshr.i32", "i32", ("i32", "i32", "i32")),
-    ("fshl.i64", "i64", ("i64", "i64", "i64")), ("fshr.i16", "i16", ("i16", "i16", "i16")),
-    ("bswap.i32", "i32", ("i32",)), ("bswap.i64", "i64", ("i64",)), ("bswap.i16", "i16", ("i16",)),
-    ("ldexp.f32.i32", "float", ("float", "i32")), ("ldexp.f64.i32", "double", ("double", "i32")),
-    ("ldexp.f16.i16", "half", ("half", "i16")),
-    ("exp2.f32", "float", ("float",)), ("log2.f32", "float", ("float",)),
-    ("sin.f32", "float", ("float",)), ("cos.f32", "float", ("float",)),
-    ("exp2.f16", "half", ("half",)), ("log2.f16", "half", ("half",)),
-    ("sin.f16", "half", ("half",)), ("pow.f32", "float", ("float", "float")),
-)  # fmt: skip
-_DPP = (*range(0x100), *range(0x101, 0x110), *range(0x111, 0x120), *range(0x121, 0x130), 0x140,
-        0x141, *range(0x150, 0x170))  # fmt: skip
 
 
 class _Kernel:
@@ -136,11 +60,11 @@ class _Kernel:
 
     def value(self, type_: str) -> str:
         rng = self.rng
-        if type_ in _INTS and rng.random() < 0.15:
-            bits = _BITS[type_]
+        if type_ in INTS and rng.random() < 0.15:
+            bits = BITS[type_]
             some = (1, 2, 3, 4, 7, 8, 16, 31, 0xFF, 0xFFFF, -1, rng.getrandbits(bits - 1))
             return str(rng.choice([n for n in some if n < 1 << (bits - 1)]))
-        if type_ in _FLOATS and rng.random() < 0.1:
+        if type_ in FLOATS and rng.random() < 0.1:
             return rng.choice(("0.0", "1.0", "-2.0", "0.5", "4.0"))
         pool = self.pools[type_]
         recent = pool[-6:] if rng.random() < 0.7 else pool
@@ -150,21 +74,21 @@ class _Kernel:
 
     def _integer(self) -> None:
         rng = self.rng
-        t = rng.choice((*_INTS, "i32", "i32", "<2 x i16>", "<4 x i8>", "<2 x i32>"))
+        t = rng.choice((*INTS, "i32", "i32", "<2 x i16>", "<4 x i8>", "<2 x i32>"))
         roll = rng.random()
         if roll < 0.5:
-            self.emit(t, f"{rng.choice(_BINARY)} {t} {self.value(t)}, {self.value(t)}")
+            self.emit(t, f"{rng.choice(BINARY)} {t} {self.value(t)}, {self.value(t)}")
         elif roll < 0.75:
-            name = f"{rng.choice(_INT2)}.{_NAME[t]}"
+            name = f"{rng.choice(INT2)}.{NAME[t]}"
             self.call(name, t, [(t, self.value(t)), (t, self.value(t))])
         elif roll < 0.85:
-            self.call(f"{rng.choice(_INT1)}.{_NAME[t]}", t, [(t, self.value(t))])
-        elif roll < 0.93 and t in _INTS:
+            self.call(f"{rng.choice(INT1)}.{NAME[t]}", t, [(t, self.value(t))])
+        elif roll < 0.93 and t in INTS:
             zero = ("i1", rng.choice(("true", "false")))
-            self.call(f"{rng.choice(('ctlz', 'cttz', 'abs'))}.{_NAME[t]}", t,
+            self.call(f"{rng.choice(('ctlz', 'cttz', 'abs'))}.{NAME[t]}", t,
                       [(t, self.value(t)), zero])  # fmt: skip
         elif t in ("i32", "i16"):
-            self.emit(t, f"{rng.choice(_DIVIDE)} {t} {self.value(t)}, {self.value(t)}")
+            self.emit(t, f"{rng.choice(DIVIDE)} {t} {self.value(t)}, {self.value(t)}")
         else:
             a = self.emit(t, f"xor {t} {self.value(t)}, {self.value(t)}")
             self.emit(t, f"and {t} {a}, {self.value(t)}")
@@ -192,17 +116,17 @@ class _Kernel:
 
     def _floating(self) -> None:
         rng = self.rng
-        t = rng.choice((*_FLOATS, "<2 x half>", "<2 x float>"))
+        t = rng.choice((*FLOATS, "<2 x half>", "<2 x float>"))
         roll = rng.random()
         if roll < 0.35:
             op = rng.choice(("fadd", "fsub", "fmul"))
             self.emit(t, f"{op} {t} {self.value(t)}, {self.value(t)}")
         elif roll < 0.5:
-            self.call(f"fma.{_NAME[t]}", t, [(t, self.value(t)) for _ in range(3)])
+            self.call(f"fma.{NAME[t]}", t, [(t, self.value(t)) for _ in range(3)])
         elif roll < 0.62:
-            self.call(f"{rng.choice(_FLOAT2)}.{_NAME[t]}", t, [(t, self.value(t)) for _ in "ab"])
+            self.call(f"{rng.choice(FLOAT2)}.{NAME[t]}", t, [(t, self.value(t)) for _ in "ab"])
         elif roll < 0.8:
-            self.call(f"{rng.choice(_FLOAT1)}.{_NAME[t]}", t, [(t, self.value(t))])
+            self.call(f"{rng.choice(FLOAT1)}.{NAME[t]}", t, [(t, self.value(t))])
         elif roll < 0.84:
             self.emit(t, f"fdiv {t} {self.value(t)}, {self.value(t)}")
         elif roll < 0.92:
@@ -216,18 +140,18 @@ class _Kernel:
 
     def _choice(self) -> None:
         rng = self.rng
-        t = rng.choice((*_INTS, *_FLOATS))
-        kind, how = ("fcmp", _FCOMPARE) if t in _FLOATS else ("icmp", _COMPARE)
+        t = rng.choice((*INTS, *FLOATS))
+        kind, how = ("fcmp", FCOMPARE) if t in FLOATS else ("icmp", COMPARE)
         c = self.emit("i1", f"{kind} {rng.choice(how)} {t} {self.value(t)}, {self.value(t)}")
         if rng.random() < 0.3:
             op = rng.choice(("and", "or", "xor"))
             c = self.emit("i1", f"{op} i1 {c}, {self.value('i1')}")
         t = rng.choice(TYPES)
         a, b = self.value(t), self.value(t)
-        if t in _FLOATS and rng.random() < 0.5:
+        if t in FLOATS and rng.random() < 0.5:
             a = self.emit(t, f"fneg {t} {a}")
-        if t in _FLOATS and rng.random() < 0.3:
-            b = self.call(f"fabs.{_NAME[t]}", t, [(t, b)])
+        if t in FLOATS and rng.random() < 0.3:
+            b = self.call(f"fabs.{NAME[t]}", t, [(t, b)])
         self.emit(t, f"select i1 {c}, {t} {a}, {t} {b}")
         if rng.random() < 0.2:
             self.emit("i32", f"{rng.choice(('zext', 'sext'))} i1 {c} to i32")
@@ -238,22 +162,22 @@ class _Kernel:
         v = self.value(a)
         if a == b:
             return
-        if _BITS[a] == _BITS[b] and rng.random() < 0.7:
+        if BITS[a] == BITS[b] and rng.random() < 0.7:
             self.emit(b, f"bitcast {a} {v} to {b}")
-        elif a in _INTS and b in _INTS:
-            how = "trunc" if _BITS[a] > _BITS[b] else rng.choice(("zext", "sext"))
-            if _BITS[a] != _BITS[b]:
+        elif a in INTS and b in INTS:
+            how = "trunc" if BITS[a] > BITS[b] else rng.choice(("zext", "sext"))
+            if BITS[a] != BITS[b]:
                 self.emit(b, f"{how} {a} {v} to {b}")
-        elif a in _INTS and b in _FLOATS:
+        elif a in INTS and b in FLOATS:
             self.emit(b, f"{rng.choice(('uitofp', 'sitofp'))} {a} {v} to {b}")
-        elif a in _FLOATS and b in _INTS:
+        elif a in FLOATS and b in INTS:
             if rng.random() < 0.5:
                 self.emit(b, f"{rng.choice(('fptoui', 'fptosi'))} {a} {v} to {b}")
             else:
                 how = rng.choice(("fptoui", "fptosi"))
-                self.call(f"{how}.sat.{_NAME[b]}.{_NAME[a]}", b, [(a, v)])
-        elif a in _FLOATS and b in _FLOATS and _BITS[a] != _BITS[b]:
-            how = "fptrunc" if _BITS[a] > _BITS[b] else "fpext"
+                self.call(f"{how}.sat.{NAME[b]}.{NAME[a]}", b, [(a, v)])
+        elif a in FLOATS and b in FLOATS and BITS[a] != BITS[b]:
+            how = "fptrunc" if BITS[a] > BITS[b] else "fpext"
             self.emit(b, f"{how} {a} {v} to {b}")
 
     def _vector(self) -> None:
@@ -288,14 +212,14 @@ class _Kernel:
     def _target(self) -> None:
         rng = self.rng
         if rng.random() < 0.12:
-            control = rng.choice(_DPP)
+            control = rng.choice(DPP)
             self.call("amdgcn.update.dpp.i32", "i32", [
                 ("i32", self.value("i32")), ("i32", self.value("i32")), ("i32", str(control)),
                 ("i32", str(rng.choice((15, 15, 5)))), ("i32", str(rng.choice((15, 15, 3)))),
                 ("i1", rng.choice(("true", "false"))),
             ])  # fmt: skip
             return
-        name, result, kinds = rng.choice(_TARGETS)
+        name, result, kinds = rng.choice(TARGETS)
         args: list[tuple[str, str]] = []
         for kind in kinds:
             if kind == "#b":
@@ -342,13 +266,13 @@ class _Kernel:
         p = self.emit("", f"getelementptr i8, {where} {base}, i64 {wide}")
         if rng.random() < 0.3:
             p = base
-        scope, order = rng.choice(_SCOPES), rng.choice(_ORDERS)
+        scope, order = rng.choice(SCOPES), rng.choice(ORDERS)
         roll = rng.random()
         if t == "float":
             op = rng.choice(("fadd", "fmin", "fmax"))
             self.emit(t, f"atomicrmw {op} {where} {p}, float {self.value(t)} {scope}{order}")
         elif roll < 0.6:
-            op = rng.choice(_RMW)
+            op = rng.choice(RMW)
             self.emit(t, f"atomicrmw {op} {where} {p}, {t} {self.value(t)} {scope}{order}")
         elif roll < 0.8:
             second = order if order in ("monotonic", "acquire", "seq_cst") else "monotonic"
@@ -357,18 +281,18 @@ class _Kernel:
             self.emit(t, f"extractvalue {{{t}, i1}} {r}, 0")
         elif roll < 0.9:
             order = rng.choice(("monotonic", "acquire", "seq_cst"))
-            self.emit(t, f"load atomic {t}, {where} {p} {scope}{order}, align {_BITS[t] // 8}")
+            self.emit(t, f"load atomic {t}, {where} {p} {scope}{order}, align {BITS[t] // 8}")
         else:
             order = rng.choice(("monotonic", "release", "seq_cst"))
             v = self.value(t)
             self.lines.append(
-                f"  store atomic {t} {v}, {where} {p} {scope}{order}, align {_BITS[t] // 8}"
+                f"  store atomic {t} {v}, {where} {p} {scope}{order}, align {BITS[t] // 8}"
             )
 
     def _barrier(self) -> None:
-        how = self.rng.choice((*_ORDERS[1:],))
+        how = self.rng.choice((*ORDERS[1:],))
         if self.rng.random() < 0.5:
-            self.lines.append(f"  fence {self.rng.choice(_SCOPES)}{how}")
+            self.lines.append(f"  fence {self.rng.choice(SCOPES)}{how}")
         else:
             self.declared.add("declare void @llvm.amdgcn.s.barrier()")
             self.lines.append("  call void @llvm.amdgcn.s.barrier()")
@@ -397,7 +321,7 @@ class _Kernel:
             "  %global = getelementptr i8, ptr addrspace(1) %uniform, i64 %t8",
             "  %constant = addrspacecast ptr addrspace(1) %input to ptr addrspace(4)",
         ]
-        for i, t in enumerate((*TYPES, *_INTS, *_FLOATS)):
+        for i, t in enumerate((*TYPES, *INTS, *FLOATS)):
             near = "%global" if i % 2 else "%input"
             p = self.emit("", f"getelementptr i8, ptr addrspace(1) {near}, i64 {16 * i}")
             self.emit(t, f"load {t}, ptr addrspace(1) {p}, align 16")

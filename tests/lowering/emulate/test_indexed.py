@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import struct
 
@@ -13,7 +14,7 @@ from sassxlate.lowering.emulate.compiler import compile_kernel
 from sassxlate.lowering.emulate.options import CompileOptions
 from sassxlate.lowering.emulate.runner import EmulatedDevice, LoadedImage, Setup, run_image
 
-from .baseline import ISAS
+from .baseline import each_with_an_isa
 from .llvm_kernels import CPU, TRIPLE, code_of
 
 _MASK = 0x0FF0F00F
@@ -51,10 +52,12 @@ def _vectors(op: str, m0: int) -> list[Inst]:
     return [*items, Inst("s_endpgm")]
 
 
-@pytest.mark.parametrize("strict", [False, True])
-@pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("op", ["v_movrels_b32", "v_movreld_b32"])
-@pytest.mark.parametrize("m0", [0, 1, 7, -3])
+@pytest.mark.parametrize(
+    ("m0", "op", "strict", "isa"),
+    each_with_an_isa(
+        itertools.product((0, 1, 7, -3), ("v_movrels_b32", "v_movreld_b32"), (False, True))
+    ),
+)
 def test_vector_registers(op: str, m0: int, isa: str, *, strict: bool) -> None:
     code = assemble(_vectors(op, m0)).data
     options = CompileOptions(isa="avx512" if isa == "avx512" else "avx2", strict=strict)

@@ -12,8 +12,9 @@ from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, V
 from sassxlate.disasm.rdna3.semantics import Mode, Semantics, semantics_table
 from sassxlate.domain.integers import Bits, Reference
 from sassxlate.domain.interface import Fp, Round, exponent_bits, mantissa_bits
-from sassxlate.lowering.emulate.options import CompileOptions, Isa, host_isa
+from sassxlate.lowering.emulate.options import CompileOptions, Isa
 
+from .baseline import ISAS, each_with_an_isa
 from .harness import LANES, WIDTH, Case, run_cases, value, vector_case
 
 REF: Any = Reference()
@@ -27,7 +28,6 @@ VECTOR = sorted(
 )
 PACKED = sorted(op for op, row in ROWS.items() if row.dst[0] in ("p16", "pf16"))
 SCALAR = sorted(op for op in ROWS if op.startswith("s_") and "exec" not in ROWS[op].src)
-ISAS: list[Isa] = ["avx512", "avx2"] if host_isa() == "avx512" else ["avx2"]
 MODES = {
     "ieee": (0xF0, Mode()),
     "flush": (0x00, Mode(Fp(Round.NEAREST, True, True), Fp(Round.NEAREST, True, True))),
@@ -106,8 +106,9 @@ def _chunks(names: list[str], n: int) -> list[list[str]]:
     return [names[i : i + n] for i in range(0, len(names), n)]
 
 
-@pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("names", _chunks(VECTOR, 48), ids=lambda names: names[0])
+@pytest.mark.parametrize(
+    ("names", "isa"), each_with_an_isa((names,) for names in _chunks(VECTOR, 48))
+)
 def test_vector(names: list[str], isa: Isa) -> None:
     check([ROWS[n] for n in names], "ieee", CompileOptions(isa=isa))
 

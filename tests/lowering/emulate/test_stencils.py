@@ -20,7 +20,7 @@ from sassxlate.lowering.emulate.runner import EmulatedDevice, LoadedImage, Setup
 from sassxlate.lowering.emulate.stencils.known import known_shapes
 from sassxlate.lowering.emulate.stencils.stencil import S_STEP, V_STEP, Shape
 
-from .baseline import ISAS, baseline, mode_of
+from .baseline import baseline, each_with_an_isa, mode_of
 from .harness import value
 
 _PROGRAMS = 24
@@ -209,8 +209,7 @@ def _run(loaded: object, code: bytes, device: EmulatedDevice, seed: int, base: i
     return device.read(target, 1 << 17), device.read(base, _DATA)
 
 
-@pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("seed", range(_PROGRAMS))
+@pytest.mark.parametrize(("seed", "isa"), each_with_an_isa((n,) for n in range(_PROGRAMS)))
 def test_random_programs(seed: int, isa: Isa) -> None:
     rng = random.Random(seed)
     options = CompileOptions(isa=isa, float_mode=rng.choice((0xF0, 0xC0)))

@@ -19,6 +19,7 @@ from sassxlate.lowering.emulate import strict_hazards
 from sassxlate.lowering.emulate.options import CompileOptions, Isa, host_isa
 from sassxlate.lowering.emulate.runner import EmulatedDevice, run_code_object
 
+from .baseline import each_with_an_isa
 from .strict_programs import (
     DEFINED,
     KERNEL,
@@ -103,8 +104,11 @@ def test_the_first_active_lane_is_named() -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("case", UNDEFINED, ids=lambda c: c.name)
-@pytest.mark.parametrize("isa", ["avx2", None])
+@pytest.mark.parametrize(
+    ("case", "isa"),
+    each_with_an_isa(((case,) for case in UNDEFINED), ("avx2", None)),
+    ids=lambda value: getattr(value, "name", value),
+)
 def test_what_is_undefined_decides_nothing(case: Undefined, isa: Isa | None) -> None:
     run((case.definition, *case.body), checked=True, isa=isa)
     text = f"lane {case.lane}: an undefined value in {case.what} decides"

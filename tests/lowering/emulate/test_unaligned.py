@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import struct
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from sassxlate.lowering.emulate.compiler import compile_kernel
 from sassxlate.lowering.emulate.options import CompileOptions, Isa
 from sassxlate.lowering.emulate.runner import EmulatedDevice, LoadedImage, Setup, run_image
 
-from .baseline import ISAS, baseline
+from .baseline import baseline, each_with_an_isa
 
 _BYTES = {"u8": 1, "i8": 1, "u16": 2, "i16": 2, "b16": 2, "b32": 4, "b64": 8, "b96": 12, "b128": 16}
 _LOADS = ("u16", "i16", "b32", "b64", "b96", "b128")
@@ -148,9 +149,10 @@ def _expected(space: str, cases: Sequence[_Case]) -> tuple[bytes, bytes]:
     return bytes(memory), bytes(registers)
 
 
-@pytest.mark.parametrize("tier", ["compiled", "strict", "stencils"])
-@pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("space", _SPACES)
+@pytest.mark.parametrize(
+    ("space", "tier", "isa"),
+    each_with_an_isa(itertools.product(_SPACES, ("compiled", "strict", "stencils"))),
+)
 def test_any_byte(space: str, isa: Isa, tier: str) -> None:
     rng = random.Random(f"{space} {isa} {tier}")
     cases: list[_Case] = []

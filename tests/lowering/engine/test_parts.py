@@ -3,6 +3,7 @@ measured."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -100,6 +101,7 @@ def test_no_cut_inside_a_guard(corpus: Corpus) -> None:
 
 
 def test_parts_are_measured(corpus: Corpus) -> None:
+    corpus = replace(corpus, blocks=dict(sorted(corpus.blocks.items())[::2]))
     run = measure(corpus, Scripted("short", short), EvaluationSettings(8))
     long = {k for k, b in corpus.blocks.items() if b.sass > SHORT}
     assert long
@@ -162,9 +164,10 @@ def test_an_answer_in_parts_says_so() -> None:
     assert (made.cost, made.temps, made.modulo, made.parts) == (7, 2, "a; b", 2)
 
 
-def test_hybrid_takes_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kernels", [GATED[:1], pytest.param(GATED[1:], marks=pytest.mark.sweep)])
+def test_hybrid_takes_parts(monkeypatch: pytest.MonkeyPatch, kernels: Sequence[str]) -> None:
     taken = 0
-    for kernel in GATED:
+    for kernel in kernels:
         selected = translate_kernel(emulated.load(kernel, 90), kernel).selected
         whole = {
             part.block.start: len(part.block.instructions)

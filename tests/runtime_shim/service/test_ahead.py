@@ -55,7 +55,7 @@ def test_libraries_and_single_workers_are_left_alone(tmp_path: Path) -> None:
 
 
 def _appears(path: Path) -> bool:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not path.exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     return path.exists()
@@ -70,7 +70,7 @@ def test_a_service_works_ahead(start: Start, image: Path) -> None:
         target=running.call, kwargs={"op": "translate", "module": key, "kernel": "slow"}
     )
     asked.start()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         stats: dict[str, Any] = running.call(op="stats")
         if stats["requests"].get("ahead"):

@@ -48,7 +48,7 @@ def run(program: Path, cache: Path, **env: str) -> Done[str]:
         capture_output=True,
         text=True,
         errors="replace",
-        timeout=30,
+        timeout=120,
         check=False,
     )
 

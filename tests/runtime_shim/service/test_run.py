@@ -49,7 +49,7 @@ def run(env: dict[str, str]) -> Run:
             env={**env, **more},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
             check=False,
         )
 
@@ -93,7 +93,7 @@ def test_signals_reach_the_program(env: dict[str, str], number: signal.Signals) 
         assert process.stdout.readline() == "ready\n"
         process.send_signal(number)
         assert process.stdout.read() == "got\n"
-        assert process.wait(10) == 7
+        assert process.wait(60) == 7
 
 
 def test_death_by_signal(run: Run) -> None:
@@ -112,13 +112,19 @@ def test_pipe_signal_is_the_default(run: Run) -> None:
 
 def test_exits_promptly(run: Run) -> None:
     """The overhead of a start is small."""
-    run("true")
-    best = 60.0
-    for _ in range(5):
+
+    def took(start: Callable[[], object]) -> float:
         started = time.monotonic()
-        assert run("true").returncode == 0
-        best = min(best, time.monotonic() - started)
-    assert best < 1.0
+        start()
+        return time.monotonic() - started
+
+    assert run("true").returncode == 0
+    python = [sys.executable, "-I", "-S", "-c", ""]  # as slow as the machine is now
+    best, bare = 60.0, 60.0
+    for _ in range(5):
+        best = min(best, took(lambda: run("true")))
+        bare = min(bare, took(lambda: subprocess.run(python, check=True)))
+    assert best < 0.6 + 15 * bare
 
 
 def elf(machine: int = 62, bits: int = 2, kind: int = 2, interp: bool = True) -> bytes:
@@ -258,7 +264,7 @@ def test_application_ends_with_a_killed_runner(env: dict[str, str], tmp_path: Pa
 
 def _eventually(get: Callable[[], Value]) -> Value:
     """The first true result within ten seconds."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while time.monotonic() < end:
         if value := get():
             return value
@@ -275,7 +281,7 @@ def test_interrupts_ignored_at_start(env: dict[str, str], tmp_path: Path) -> Non
     say = "kill -INT $$; echo alive"
     done = subprocess.run(
         [*COMMAND, "--", "/bin/sh", "-c", say], env=env, capture_output=True, text=True,
-        timeout=30, preexec_fn=_ignore_interrupts, check=False,
+        timeout=120, preexec_fn=_ignore_interrupts, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "alive\n"), done
     ready = tmp_path / "ready"
@@ -287,7 +293,7 @@ def test_interrupts_ignored_at_start(env: dict[str, str], tmp_path: Path) -> Non
         assert _eventually(lambda: "there" if ready.exists() else "")
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 128 + signal.SIGTERM
+        assert process.wait(60) == 128 + signal.SIGTERM
     finally:
         process.kill()
 
@@ -300,6 +306,6 @@ def test_the_tests_under_ignored_interrupts() -> None:
     )
     done = subprocess.run(
         [sys.executable, "-c", text], cwd=Path(__file__).resolve().parents[3],
-        preexec_fn=_ignore_interrupts, capture_output=True, text=True, timeout=60, check=False,
+        preexec_fn=_ignore_interrupts, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.stdout == "False\n", done

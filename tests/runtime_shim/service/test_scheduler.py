@@ -19,7 +19,7 @@ from sassxlate.runtime_shim.service.jobs import Answer, Job, Priority, identity
 from sassxlate.runtime_shim.service.scheduler import Scheduler, default_width
 from sassxlate.runtime_shim.service.workers import Worker
 
-LIMIT_S = 30.0
+LIMIT_S = 120.0
 
 
 class Sleeps:
@@ -251,7 +251,7 @@ def test_no_stopped_worker_stays(tmp_path: Path) -> None:
             return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
         return False
 
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while any(map(alive, pids)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(alive, pids))

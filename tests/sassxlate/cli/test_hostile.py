@@ -289,7 +289,7 @@ def test_interrupted(tmp_path: Path) -> None:
     with open(hold, "wb"):  # it has begun to read
         time.sleep(0.2)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=10)
+        _, said = process.communicate(timeout=120)
     assert (process.returncode, said) == (130, "sassxlate: interrupted\n")
 
 

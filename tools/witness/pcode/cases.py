@@ -22,8 +22,8 @@ from sassxlate.lowering.emulate.compiler import compile_kernel
 from sassxlate.lowering.emulate.options import CompileOptions
 from sassxlate.lowering.emulate.runner import EmulatedDevice, LoadedImage, Setup, run_image
 
+from .described import description, roles
 from .language import views
-from .machine import description, roles
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from tools.witness.pcode import softfloat as sf
 
 from .cases import EXEC, LANES, SCC, VCC, Case, Outcome, Vectors, scalars
+from .described import description
 from .language import views
-from .machine import Wave, description, step
+from .machine import Wave, step
 
 _APPROXIMATE = re.compile(r"v_(rcp|rsq|sqrt|exp|log|sin|cos)_")
 # Units in the last place that AMD's manual allows (the descriptions of the opcodes).

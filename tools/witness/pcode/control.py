@@ -12,8 +12,9 @@ from sassxlate.lowering.emulate.options import CompileOptions
 from sassxlate.lowering.emulate.runner import EmulatedDevice, LoadedImage, Setup, run_image
 
 from .compare import Difference
+from .described import description
 from .language import execute
-from .machine import Bytes, Wave, description, functions
+from .machine import Bytes, Wave, functions
 from .values import Cell, Frame, Place, Table, Value
 
 _BRANCH = re.compile(r"s_branch|s_cbranch_(scc|vcc|exec)\w+")

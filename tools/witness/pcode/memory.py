@@ -19,7 +19,8 @@ from sassxlate.lowering.emulate.runner import EmulatedDevice, LoadedImage, Setup
 
 from .cases import LANES, Form, Vectors, seed
 from .compare import Difference
-from .machine import Wave, description, memory_name, step
+from .described import description
+from .machine import Wave, memory_name, step
 
 SLOT = 64  # bytes per lane
 _AT = 16  # where in its slot a lane's address points, before alignment varies it

@@ -189,7 +189,7 @@ def test_scalars_on_the_device(blas: Blas) -> None:
 
     @ctypes.CFUNCTYPE(None, c_void_p)
     def wait(_: object) -> None:
-        released.wait(30)
+        released.wait(120)
 
     stream = blas.cuda.stream()
     blas.call("cublasSetStream_v2", stream)

@@ -173,7 +173,7 @@ def test_work_is_enqueued(cuda: Cuda, cufft: Cufft, memory: int) -> None:
 
     @ctypes.CFUNCTYPE(None, c_void_p)
     def wait(_: object) -> None:
-        released.wait(30)
+        released.wait(120)
 
     stream = cuda.stream()
     handle = cufft.plan_many((16,), C2C)

@@ -114,7 +114,7 @@ def test_processes_that_start_at_once_start_one_service(place: Place) -> None:
         )
         for _ in range(5)
     ]
-    assert [process.communicate(timeout=60)[0] for process in running] == ["801\n"] * 5
+    assert [process.communicate(timeout=120)[0] for process in running] == ["801\n"] * 5
     assert len(place.starts) == 1
 
 
@@ -127,7 +127,7 @@ def test_an_interpreter_that_does_not_work_is_an_error(
     assert done.stdout == "304\n"
     assert "SX0651: kernel k: no service to compile it: " in done.stderr
     assert python in done.stderr
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 19  # a service that starts has 20 s
 
 
 @pytest.mark.parametrize("kind", ["text", "link"])

@@ -89,7 +89,7 @@ def test_commands(
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
-                timeout=120,
+                timeout=600,
                 check=False,
             )
             assert done.returncode == 0, f"{step.command}: {done.stderr}"
