@@ -75,8 +75,7 @@ class HostGraph:
     ``takes`` are the functions whose addresses a function takes, ``registrations`` the functions
     and places that register kernels, ``places_of`` the places of a function's calls of another;
     ``inner`` are the functions that take a launch's configuration and set none: stubs' own code.
-    ``unknown`` are places of calls through pointers that are not known, by function.  ``roots`` are
-    where the program begins: main, and what runs before it.
+    ``unknown`` are places of calls through pointers that are not known, by function.
     """
 
     functions: dict[int, Function] = field(default_factory=dict[int, Function])
@@ -87,6 +86,7 @@ class HostGraph:
     launches: list[Launch] = field(default_factory=list[Launch])
     unknown: dict[int, list[int]] = field(default_factory=dict[int, "list[int]"])
     main: int | None = None
+    exported: set[int] = field(default_factory=set[int])
     inner: set[int] = field(default_factory=set[int])
     places_of: dict[tuple[int, int], list[int]] = field(
         default_factory=dict[tuple[int, int], "list[int]"]
@@ -127,13 +127,12 @@ class HostGraph:
         return {stub, *(own & self.inner)}
 
     def way(self, stub: int) -> list[int]:
-        """The shortest way from main to a function that launches the kernel; [] if there is none by
-        direct calls and functions whose address is taken."""
+        """The shortest way from main, in a library from an exported function, to a function that
+        launches the kernel; [] if there is none by calls and functions whose address is taken."""
         goals = set(self.launching(stub))
-        if self.main is None:
-            return []
-        came: dict[int, int] = {self.main: self.main}
-        queue = deque([self.main])
+        roots = sorted(self.exported) if self.main is None else [self.main]
+        came: dict[int, int] = {root: root for root in roots}
+        queue = deque(roots)
         while queue:
             at = queue.popleft()
             if at in goals:
@@ -173,6 +172,9 @@ class _Reader:
         self.by_start = {f.start: f for f in self.functions}
         self._values: dict[int, dict[int, tuple[Value | None, ...]]] = {}
         self.callers: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        # Those that others may call, too: exported, or called through a pointer.
+        self.open = {target for one in self.calls.values() for _, target in one.takes}
+        self.open |= set(program.pointers.values()) | program.exported
         for start, one in self.calls.items():
             for place, target in one.direct:
                 self.callers[target].append((start, place))
@@ -205,6 +207,7 @@ class _Reader:
                 found.unknown[start] = self._unknown(found, start, one)
         found.unknown = {start: places for start, places in found.unknown.items() if places}
         found.main = self._main()
+        found.exported = self.program.exported & self.by_start.keys()
         takers = {function for function, _ in self._sites({_TAKE})}
         found.inner = takers - {function for function, _ in self._sites({_SET})}
         return found
@@ -216,12 +219,33 @@ class _Reader:
             value = self._at(start, place)[6]
             if value and all(kind == "word" and at in self.program.slots for kind, at in value):
                 continue  # an imported function
-            target = _addresses(value)
-            if target and all(t in self.by_start for t in target):
-                found.edges[start] |= set(target)
-            else:
+            target, all_known = self._constants(start, value, 0)
+            for one_of_them in target & self.by_start.keys():
+                found.edges[start].add(one_of_them)
+                found.places_of.setdefault((start, one_of_them), []).append(place)
+            if not all_known or not target <= self.by_start.keys():
                 left.append(place)
         return left
+
+    def _constants(self, start: int, value: Value | None, passes: int) -> tuple[set[int], bool]:
+        """The addresses that a value in a function may be, of a parameter those that callers give;
+        whether these are all."""
+        found: set[int] = set()
+        known = value is not None
+        for kind, number in value or ():
+            if kind == "address":
+                found.add(number)
+            elif kind == "parameter" and passes < _MOST_PASSES:
+                callers = self.callers[start]
+                known = known and bool(callers) and start not in self.open
+                for caller, place in callers:
+                    given = self._at(caller, place)[number]
+                    more, whole = self._constants(caller, given, passes + 1)
+                    found |= more
+                    known = known and whole
+            else:
+                known = False
+        return found, known
 
     def _sites(self, names: Iterable[str]) -> list[tuple[int, int]]:
         """The calls of imported or known functions: the caller's start and the place."""

@@ -79,6 +79,17 @@ class Program:
         return found
 
     @cached_property
+    def exported(self) -> set[int]:
+        """The functions that other files can call by name."""
+        return {
+            symbol.value
+            for table in self.elf.sections
+            if table.type == SHT_DYNSYM
+            for symbol in self.elf.symbols(table)
+            if symbol.kind == STT_FUNC and symbol.shndx and symbol.bind and symbol.value
+        }
+
+    @cached_property
     def slots(self) -> dict[int, str]:
         """Imported names by the address of the word that the dynamic linker fills."""
         found: dict[int, str] = {}

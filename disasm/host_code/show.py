@@ -10,6 +10,7 @@ from sassxlate.disasm.host_code.launches import HostGraph
 def text(file: str, graph: HostGraph) -> str:
     """Kernels, who launches them and how main gets there; then what is not known."""
     lines = [f"// {file}: {len(graph.kernels)} kernels, {len(graph.launches)} launches in the code"]
+    start = "exports" if graph.main is None else "main"
     for stub, kernel in graph.kernels.items():
         places = " ".join(f"{place:#x}" for place in kernel.registered)
         lines.append(f"{kernel.demangled}: stub {stub:#x}, registered at {places}")
@@ -21,9 +22,9 @@ def text(file: str, graph: HostGraph) -> str:
             takes = ", ".join(graph.label(f) for f in graph.taking(stub))
             lines.append(f"    its address is taken by {takes}" if takes else "    not launched")
         if way := graph.way(stub):
-            lines.append("    from main    " + " -> ".join(graph.label(f) for f in way))
+            lines.append(f"    from {start:<8}" + " -> ".join(graph.label(f) for f in way))
         elif launching:
-            lines.append("    from main    by no call that is known")
+            lines.append(f"    from {start:<8}by no call that is known")
     for launch in graph.launches:
         if not launch.stubs:
             place = f"{graph.label(launch.function)} {launch.address:#x}"

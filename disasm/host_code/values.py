@@ -174,6 +174,10 @@ def _carry_out(state: State, one: Any, name: str) -> None:
         _move_stack(state, 8)
     elif name in ("mov", "movabs"):
         _write(state, one, operands[0], _read(state, one, operands[1]))
+    elif name.startswith("cmov"):  # either
+        old, new = _read(state, one, operands[0]), _read(state, one, operands[1])
+        both = old | new if old is not None and new is not None else None
+        _write(state, one, operands[0], both if both and len(both) <= _MOST_ATOMS else None)
     elif name == "lea":
         place = _place(state, one, operands[1])
         for kind, offset in place or ():

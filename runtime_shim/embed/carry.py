@@ -67,6 +67,8 @@ def embed(
     """
     data = read_file(os.fspath(file))
     image = _image(data, file)
+    if not out.parent.is_dir():
+        raise UsageError("SX0813", "cannot write: there is no such folder", Where(str(out)))
     if image.is_library != is_library:
         kind = "a shared object: --library embeds that" if image.is_library else "no shared object"
         raise ShimError("SX0794", f"it is {kind}", Where(str(file)))

@@ -16,9 +16,10 @@ from sassxlate.lowering.target import Target
 from sassxlate.runtime_shim.cache.store import Cache
 from sassxlate.runtime_shim.service.early import library
 from sassxlate.runtime_shim.service.early.warm import Progress, warm
+from sassxlate.runtime_shim.service.request import text_of
 from sassxlate.runtime_shim.service.scheduler import default_width
 from sassxlate.runtime_shim.service.server import JOB_LIMIT_S
-from sassxlate.runtime_shim.service.work import default_engine, host_key, module_key
+from sassxlate.runtime_shim.service.work import Work, default_engine, host_key, module_key
 
 Isa = Literal["avx512", "avx2"]
 ISAS: tuple[Isa, ...] = ("avx512", "avx2")
@@ -63,18 +64,21 @@ def gather(
     places = library.images(file)
     asked = library.asked_capability()
     found.capability = asked or library.device_capability(places)
-    done = warm(
-        [file.absolute()],
-        cache,
-        default_engine(target),
-        compiles=bool(isas),
-        width=width,
-        job_limit_s=JOB_LIMIT_S,
-        told=told,
-    )
-    if done.interrupted:
-        raise KeyboardInterrupt
-    found.faults += done.faults
+    if patterns:
+        found.faults += _prepare_some(file, cache, target, places, found.capability, patterns, isas)
+    else:
+        done = warm(
+            [file.absolute()],
+            cache,
+            default_engine(target),
+            compiles=bool(isas),
+            width=width,
+            job_limit_s=JOB_LIMIT_S,
+            told=told,
+        )
+        if done.interrupted:
+            raise KeyboardInterrupt
+        found.faults += done.faults
     area = _Area(cache, target.name, found)
     wanted: dict[str, list[_Wanted]] = {}
     for place in places:
@@ -91,6 +95,34 @@ def gather(
     for name, data in _host_code(cache, wanted, width, found.faults).items():
         found.files[f"{target.name}/{name}"] = data
     return found
+
+
+def _prepare_some(
+    file: Path,
+    cache: Cache,
+    target: Target,
+    places: Sequence[library.Place],
+    device: int,
+    patterns: Sequence[str],
+    isas: Sequence[Isa],
+) -> list[str]:
+    """Translates and compiles the kernels that match, one after the other; what went wrong."""
+    work = Work(cache, default_engine(target), lambda: cache)
+    asked, faults = bool(library.asked_capability()), list[str]()
+    for place in places:
+        capability = library.capability_for(place, device, asked)
+        part = {"op": "part", "image": text_of(file.absolute()), "cc": capability}
+        answer = work.run({**part, "offset": place[0], "size": place[1]})
+        if not answer["ok"]:
+            faults.append(str(answer["line"]))
+            continue
+        for name in answer["kernels"]:
+            if kernel_matches(name, demangle(name), patterns):
+                request = {"op": "ahead", "module": answer["key"], "kernel": name}
+                made = work.run({**request, "compile": True} if isas else request)
+                if not made["ok"] and str(made["code"]).startswith("SX09"):
+                    faults.append(str(made["line"]))
+    return faults
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ from tools.generate import programs
 ROOT = Path(__file__).resolve().parents[3]
 KEPT = ROOT / "fixtures" / "programs"
 Runner = Callable[..., str]
+KERNELS = ("first", "second", "third", "fourth", "fifth")
 
 # What nvcc writes, without nvcc: registration, a stub, a handle, launches; in a function of its
 # own, through a helper that passes the kernel on, through a table, and from a thread.
@@ -76,6 +77,11 @@ __attribute__((noinline)) int helper(long, const void *kernel) {
 __attribute__((noinline)) void direct() { __cudaPushCallConfiguration(1, 1, 0, 0); first(1); }
 __attribute__((noinline)) void passed() { helper(7, (const void *)second); }
 void threaded() { __cudaPushCallConfiguration(1, 1, 0, 0); newer(2); }
+__attribute__((noinline)) static void through(int n, void (*kernel)(int)) {
+  __cudaPushCallConfiguration(1, 1, 0, 0);
+  kernel(n);
+  kernel(n + 1);
+}
 void (*volatile table[2])(int) = {third, third};
 __attribute__((noinline)) void chosen(int n) {
   __cudaPushCallConfiguration(1, 1, 0, 0);
@@ -83,13 +89,14 @@ __attribute__((noinline)) void chosen(int n) {
 }
 __attribute__((constructor)) static void all() {
 #define R(f) __cudaRegisterFunction(0, (const char *)f, (char *)0, "_Z" #f, -1, 0, 0, 0, 0, 0);
-  R(first) R(second) R(third) R(newer)
+  R(first) R(second) R(third) R(newer) R(fourth) R(fifth)
 }
 int main(int n, char **) {
   direct();
   passed();
   start_thread(threaded);
   chosen(n);
+  through(n, n > 1 ? fourth : fifth);
   return 0;
 }
 """
@@ -100,7 +107,7 @@ def build(tmp_path_factory: pytest.TempPathFactory, gxx: Runner) -> Callable[...
     """Builds the program with options for the compiler."""
     folder = tmp_path_factory.mktemp("host")
     (folder / "runtime.cpp").write_text(RUNTIME)
-    kernels = "".join(KERNEL % {"name": name} for name in ("first", "second", "third"))
+    kernels = "".join(KERNEL % {"name": name} for name in KERNELS)
     (folder / "program.cpp").write_text(CUDA + kernels + NEWER + REST)
     gxx("-shared", "-fPIC", "-O1", folder / "runtime.cpp", "-o", folder / "libcudart.so")
 
@@ -131,6 +138,7 @@ def test_ways_to_launch(options: tuple[str, ...], build: Callable[..., Path]) ->
     assert found["_Zfirst"] == {"direct"}
     assert found["_Zsecond"] == {"passed"}
     assert found["_Znewer"] == {"threaded"}
+    assert found["_Zfourth"] == found["_Zfifth"] == {"through"}
     assert found["_Zthird"] == set()  # through a table that is written to
     assert {graph.label(f).partition("(")[0] for f in graph.unknown} >= {"chosen"}
     stubs = {kernel.name: stub for stub, kernel in graph.kernels.items()}
@@ -141,7 +149,7 @@ def test_ways_to_launch(options: tuple[str, ...], build: Callable[..., Path]) ->
     text = show.text("program", graph)
     assert "unknown call: chosen(int) 0x" in text
     assert "_Zthird: stub" in text or "third: stub" in text
-    assert show.dot("program", graph).count("style=bold") == 4 + 3
+    assert show.dot("program", graph).count("style=bold") == 6 + 5
 
 
 @pytest.mark.parametrize("options", [("-O0",), ("-O2",)])
@@ -190,9 +198,9 @@ def _ends_in_an_error(data: bytes) -> bool:
 
 
 def _kernels(name: str) -> set[str]:
-    """The kernels that a source launches."""
+    """The kernels of a source, all of which it launches."""
     source = programs.load_programs()[name].source.read_text()
-    return {found[1] for found in re.finditer(r"(\w+)(?:<[^<>;]*>)?<<<", source)}
+    return set(re.findall(r"__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)", source))
 
 
 @pytest.mark.sweep

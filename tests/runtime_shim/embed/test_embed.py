@@ -246,3 +246,38 @@ def test_sixteen_programs(
     back = tmp_path / "back"
     assert sassxlate("unembed", made, "-o", back, cache=cache).returncode == 0
     assert back.read_bytes() == built.read_bytes()
+
+
+LIBRARY = """
+__global__ void twice(int *p) { p[threadIdx.x] *= 2; }
+__global__ void thrice(int *p) { p[threadIdx.x] *= 3; }
+extern "C" int run(int which) {
+  int *p, h[256], sum = 0;
+  for (int i = 0; i < 256; ++i) h[i] = i;
+  if (cudaMalloc(&p, sizeof h)) return -1;
+  cudaMemcpy(p, h, sizeof h, cudaMemcpyHostToDevice);
+  if (which) twice<<<1, 256>>>(p); else thrice<<<1, 256>>>(p);
+  if (int error = cudaGetLastError()) return -error;
+  if (cudaMemcpy(h, p, sizeof h, cudaMemcpyDeviceToHost)) return -1;
+  for (int i = 0; i < 256; ++i) sum += h[i];
+  return sum;
+}
+"""
+CALLER = "import ctypes, sys; print(*(ctypes.CDLL(sys.argv[1]).run(n) for n in (1, 0)))"
+
+
+@pytest.mark.sweep
+def test_library(nvcc: Callable[..., str], cache: Path, tmp_path: Path) -> None:
+    """A library that Python loads: its kernels run without the service; one that was left out is
+    asked of the service, since the program itself carries nothing."""
+    source, built = tmp_path / "twice.cu", tmp_path / "libtwice.so"
+    source.write_text(LIBRARY)
+    nvcc("-arch=sm_80", "-shared", "-Xcompiler", "-fPIC", "-o", built, source)
+    made = tmp_path / "out" / "libtwice.so"
+    made.parent.mkdir()
+    assert sassxlate("embed", "--library", built, "-o", made, cache=cache).returncode == 0
+    done = alone(Path(sys.executable), "-I", "-c", CALLER, str(made), home=tmp_path / "home")
+    assert (done.stdout, done.stderr) == ("65280 97920\n", "")
+    back = tmp_path / "back.so"
+    assert sassxlate("unembed", made, "-o", back, cache=cache).returncode == 0
+    assert back.read_bytes() == built.read_bytes()
