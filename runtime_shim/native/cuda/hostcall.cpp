@@ -136,12 +136,12 @@ std::string read_text(uint64_t address) {
 // kernel copied: the format, with each string that is not null after its conversion.
 class Printed {
  public:
-  // `place` is the record's; false if it is not one.
-  bool read(Queue &queue, uint64_t place) {
+  // `place` is the record's, and `most` what has been written from there on; false if it is not one.
+  bool read(Queue &queue, uint64_t place, uint64_t most) {
     uint32_t packed, size;
     memcpy(&packed, queue.at(place) + 4, 4);
     memcpy(&size, queue.at(place) + 8, 4);
-    if (size % kUnit || size < kUnit || packed > std::min(kArguments, size - kUnit)) return false;
+    if (size % kUnit || size < kUnit || size > most || packed > std::min(kArguments, size - kUnit)) return false;
     bytes_.clear();
     for (uint32_t i = kUnit; i < size; i += kUnit) bytes_.append(reinterpret_cast<char *>(queue.at(place + i)), kUnit);
     packed_ = packed;
@@ -273,7 +273,7 @@ bool print_queue(Queue &queue) {
     auto *kind = reinterpret_cast<uint32_t *>(queue.at(read));
     uint32_t function = __atomic_load_n(kind, __ATOMIC_ACQUIRE), size = kUnit;
     if (function == kNone) break;  // of a kernel that still runs
-    if (function == kPrintf && printed.read(queue, read)) {
+    if (function == kPrintf && printed.read(queue, read, written - read)) {
       size = printed.size();
       std::string text = formatted(printed);
       fwrite(text.data(), 1, text.size(), stdout);
