@@ -14,6 +14,12 @@ _RMW = {
     "max_u": "umax", "and": "and", "or": "or", "xor": "xor", "swap": "xchg",
     "inc": "uinc_wrap", "dec": "udec_wrap",
 }  # fmt: skip
+# AMD says nothing of the NaN that the atomic unit makes.  Ours makes NVIDIA's: a program that looks
+# at memory then sees what it sees on an NVIDIA GPU, and not this host's negative one.
+_SUM = (
+    "  %fn = fadd float %fw, %fd\n  %sum = bitcast float %fn to i32\n"
+    "  %nan = fcmp uno float %fn, %fn\n  %new = select i1 %nan, i32 2147483647, i32 %sum\n"
+)
 
 
 def _data(i: int, width: int, name: str) -> str:
@@ -119,9 +125,11 @@ def _new_value(op: str, width: int, *, cache: bool) -> str:
             _without_denormals("was")
             + _without_denormals("d0")
             + "  %fw = bitcast i32 %was.n to float\n  %fd = bitcast i32 %d0.n to float\n"
-            "  %fn = fadd float %fw, %fd\n  %new = bitcast float %fn to i32\n"
+            + _SUM
         )
     bits = f"  %fw = bitcast {ty} %was to {fl}\n  %fd = bitcast {ty} %d0 to {fl}\n"
+    if op == "add_f" and width == 32:
+        return bits + _SUM
     if op == "add_f":
         return bits + f"  %fn = fadd {fl} %fw, %fd\n  %new = bitcast {fl} %fn to {ty}\n"
     if op == "cmp_f":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from ctypes import byref, c_int, c_longlong, c_size_t, c_uint64, c_void_p
 from importlib import resources
@@ -23,7 +24,9 @@ CUDA_TYPES = {"R32": 0, "R64": 1, "R16": 2, "C32": 4, "C64": 5, "C16": 6, "RB16"
 
 
 def library_folder() -> Path:
-    """The folder of the native libraries."""
+    """The folder of the native libraries; SASSXLATE_LIB names those of a sanitizer."""
+    if own := os.environ.get("SASSXLATE_LIB"):
+        return Path(own)
     with resources.as_file(resources.files("sassxlate.runtime_shim") / "lib") as folder:
         return folder
 

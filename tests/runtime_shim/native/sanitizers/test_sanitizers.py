@@ -81,9 +81,12 @@ def test_the_sanitizer_sees(kind: str, libraries: Path, tmp_path: Path) -> None:
     assert "control.cpp" in report
 
 
+@pytest.mark.parametrize("tier", ["llvm", "baseline", "auto"])
 @pytest.mark.parametrize("name", ["saxpy", "reduction", "collatz"])
-def test_programs(kind: str, libraries: Path, tmp_path: Path, name: str) -> None:
-    done, report = _run(kind, libraries, tmp_path, ROOT / "fixtures" / "programs" / name)
+def test_programs(kind: str, libraries: Path, tmp_path: Path, name: str, tier: str) -> None:
+    """By the compiler's code, by stencils, and by stencils that the compiler's code replaces."""
+    program = ROOT / "fixtures" / "programs" / name
+    done, report = _run(kind, libraries, tmp_path, program, SASSXLATE_TIER=tier)
     assert not report, report
     assert done.returncode == 0, done.stderr
 
@@ -128,6 +131,21 @@ def test_uses(kind: str, libraries: Path, tmp_path: Path, use: tuple[str, ...]) 
     assert not report, report
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1].startswith(USES[use]), done.stdout
+
+
+REPLACED = ["cublas/test_products.py", "cublas/test_hostile.py", "cublas/test_lt.py", "cufft"]
+
+
+@pytest.mark.parametrize("tests", REPLACED)
+def test_replaced_libraries(kind: str, libraries: Path, tmp_path: Path, tests: str) -> None:
+    """cuBLAS, cuBLASLt and cuFFT by their own tests, in an application that is Python."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    where = ROOT / "tests" / "runtime_shim" / "native" / tests
+    done, report = _run(kind, libraries, tmp_path, *command, where)
+    assert not report, report
+    # The run's own status tells of what was refused, as the tests want.
+    assert " passed" in done.stdout, done.stdout + done.stderr
+    assert " failed" not in done.stdout, done.stdout
 
 
 def test_answers(kind: str, libraries: Path, tmp_path: Path) -> None:
