@@ -96,7 +96,20 @@ EXIT_NOT_FOUND = 127
     help="The compute capability that the device reports, like sm_80; by default that of "
     "SASSXLATE_CC, or the newest, up to sm_90, that APP and its libraries have code for.",
 )
-@click.option("--trace", type=click.Path(file_okay=False), help="Write every driver call to DIR.")
+@click.option(
+    "--trace",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Write every driver call to DIR.",
+)
+@click.option(
+    "--trace-format",
+    type=click.Choice(["text", "perfetto"]),
+    default="text",
+    show_default=True,
+    help="A line per call, or DIR/trace.json for ui.perfetto.dev: calls, launches and "
+    "translations with their times.",
+)
 @click.option("--dump", type=click.Path(file_okay=False), help="Write used kernels' files to DIR.")
 @target_option
 @engine_options
@@ -115,6 +128,7 @@ def command(
     replace: str | None,
     arch: str | None,
     trace: str | None,
+    trace_format: str,
     dump: str | None,
     target: str,
     engine: str | None,
@@ -140,6 +154,8 @@ def command(
     store their code for runs with that engine alone: it is what was requested, not the cheapest,
     and a model's code may cost more than the rules' code.
     """
+    if trace_format != "text" and trace is None:
+        raise UsageError("SX0719", "--trace-format needs --trace DIR")
     if seed and not strict:
         raise UsageError("SX0719", "--seed needs --strict")
     if strict and device == "hip":
@@ -207,6 +223,7 @@ def command(
             settings["SASSXLATE_BLAS"] = str(blas)
     if trace:
         settings["SASSXLATE_TRACE"] = str(_directory(trace))
+        settings["SASSXLATE_TRACE_FORMAT"] = trace_format
     dump_dir = _directory(dump) if dump else None
     counts = None
     if pages is not None and hip is None:
@@ -241,6 +258,10 @@ def command(
             mark.parent.mkdir(parents=True, exist_ok=True)
             replace_file(mark, b"")
     _record(used, Cache(cache, tag, size_cap()), called, tier != "baseline" and hip is None)
+    if trace and trace_format == "perfetto":
+        from sassxlate.runtime_shim import perfetto
+
+        perfetto.write(_directory(trace), path.name)
     if dump_dir is not None:
         _dump(used, cache, tag, dump_dir, target)
     _explain(status, path, env)

@@ -3,14 +3,12 @@
 #include "log.h"
 #include "pool.h"
 #include "profile.h"
+#include "trace.h"
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdarg>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -80,19 +78,6 @@ CUresult initialise_once() {
   atexit([] { g_exiting = true; });
   return CUDA_SUCCESS;
 }
-
-int open_trace() {
-  std::string dir = env_string("SASSXLATE_TRACE");
-  return dir.empty() ? -1 : open((dir + "/cuda-" + std::to_string(getpid()) + ".txt").c_str(),
-                                 O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-}
-
-int trace_file() {
-  static const int file = open_trace();
-  return file;
-}
-
-thread_local char t_note[200];  // what the call in progress has to say in the trace
 
 bool stays(CUresult result) {
   switch (result) {
@@ -166,6 +151,7 @@ bool is_initialised() {
 }
 
 CUresult admit(Need need) {
+  trace_enter();
   if (need == Need::Nothing) return CUDA_SUCCESS;
   CUresult over;
   if (is_over(over)) return over;
@@ -186,22 +172,8 @@ CUresult admit(Need need) {
 CUresult leave(const char *name, CUresult result) {
   if (stays(result))
     if (Context *context = current_context()) context->device->sticky = result;
-  if (trace_file() >= 0) {
-    char line[400];
-    int n = snprintf(line, sizeof line, "%s %d%s%s\n", name, result, *t_note ? " " : "", t_note);
-    *t_note = 0;
-    if (write(trace_file(), line, static_cast<size_t>(n)) < 0) {
-    }
-  }
+  trace_leave(name, result);
   return result;
-}
-
-void note(const char *format, ...) {
-  if (trace_file() < 0) return;
-  va_list args;
-  va_start(args, format);
-  vsnprintf(t_note, sizeof t_note, format, args);
-  va_end(args);
 }
 
 std::vector<Context *> &context_stack() {

@@ -10,6 +10,7 @@
 #include "handles.h"
 #include "log.h"
 #include "service.h"
+#include "trace.h"
 #include "trusted.h"
 
 #include <algorithm>
@@ -77,11 +78,9 @@ void refuse_image(CUresult error, const std::string &line, const std::string &pl
   say_refused("*", error, at_place(place, line));
 }
 
-CUresult ask_translator(const std::string &request, json::Value &body, std::string &line) {
-  if (program_carries()) {
-    line = kNotCarried;
-    return CUDA_ERROR_NOT_SUPPORTED;
-  }
+namespace {
+
+CUresult answered(const std::string &request, json::Value &body, std::string &line) {
   ServiceReply reply = service_call(request);
   // A service of an older version reports that and ends; the next call starts a new one.
   if (reply.answered && reply.body["restart"].truthy()) reply = service_call(request);
@@ -93,6 +92,19 @@ CUresult ask_translator(const std::string &request, json::Value &body, std::stri
   if (body["ok"].truthy()) return CUDA_SUCCESS;
   line = body["line"].text("SX0903: the service refused without a reason");
   return static_cast<CUresult>(body["cuda_error"].whole(CUDA_ERROR_UNKNOWN));
+}
+
+}  // namespace
+
+CUresult ask_translator(const std::string &request, json::Value &body, std::string &line) {
+  if (program_carries()) {
+    line = kNotCarried;
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  TracedRequest traced(request);
+  CUresult result = answered(request, body, line);
+  traced.end(result);
+  return result;
 }
 
 bool cache_place(std::string &directory, std::string &tag) {
