@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import importlib.metadata
+import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from sassxlate import toolchain
+from sassxlate import output, schemas, toolchain
 
 ROOT = Path(__file__).resolve().parents[1]
 # `tools` and `tests` are packages of the checkout.  Last: an installed sassxlate comes first.
@@ -190,3 +194,56 @@ def _runner(name: str, extra: Sequence[str] = ()) -> Callable[..., str]:
         return done.stdout
 
     return run
+
+
+def _closed(schema: dict[str, Any]) -> dict[str, Any]:
+    """A JSON Schema with no field but those that it names, so that none is forgotten; where it has
+    a comment, further fields are meant."""
+    made = copy.deepcopy(schema)
+
+    def close(part: Any) -> None:
+        if isinstance(part, dict):
+            found = cast("dict[str, Any]", part)
+            if "properties" in found and "$comment" not in found:
+                found.setdefault("additionalProperties", False)
+            for value in found.values():
+                close(value)
+
+    close(made)
+    return made
+
+
+@functools.cache
+def _validator(name: str) -> Any:
+    """Of the documents of a command, by the schema's name."""
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = schemas.schema(name)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(_closed(schema))
+
+
+@pytest.fixture(scope="session")
+def validate() -> Callable[[str, object], None]:
+    """Raises unless a document has a schema, named as for :func:`sassxlate.schemas.schema`."""
+
+    def check(name: str, document: object) -> None:
+        _validator(name).validate(document)
+
+    return check
+
+
+@pytest.fixture
+def valid_documents(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every JSON document that a command prints in this process must have its schema; the names of
+    those that were printed."""
+    printed: list[str] = []
+    plain = output.as_json
+
+    def checked(name: str, value: Mapping[str, Any], indent: int | None = 2) -> str:
+        text = plain(name, value, indent)
+        _validator(name).validate(json.loads(text))
+        printed.append(name)
+        return text
+
+    monkeypatch.setattr(output, "as_json", checked)
+    return printed

@@ -35,6 +35,8 @@ pytest.importorskip("pyarrow", reason="shards are parquet files")
 from sassxlate.llm.dataset.files import finish, read_ids, read_split, write_rows
 from sassxlate.llm.dataset.tokens import write_tokens
 
+pytestmark = pytest.mark.usefixtures("valid_documents")
+
 KERNELS = Path(__file__).resolve().parents[3] / "fixtures" / "kernels"
 SETTINGS = DatasetSettings(test=0.3, search=False)
 NAMES = ["calls", "carry_chains", "vote_forms"]

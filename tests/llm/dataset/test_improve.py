@@ -25,6 +25,8 @@ from sassxlate.lowering.verify.steps.prover import Prover
 pytest.importorskip("pyarrow", reason="shards are parquet files")
 from sassxlate.llm.dataset.files import finish, model_reports, read_split
 
+pytestmark = pytest.mark.usefixtures("valid_documents")
+
 CUBIN = Path(__file__).resolve().parents[3] / "fixtures/kernels/sm_80/calls.cubin"
 Words = tuple[str, ...]
 Stop = Callable[[], bool]

@@ -29,6 +29,8 @@ from tests.llm import engines
 from tests.llm.engines import Scripted, Words
 from tests.llm.questions import KERNELS
 
+pytestmark = pytest.mark.usefixtures("valid_documents")
+
 NAMES = ("spin_lock", "byte_lanes")
 SOURCES = [KERNELS / f"sm_{arch}" / f"{name}.cubin" for arch in (80, 90) for name in NAMES]
 

@@ -32,6 +32,8 @@ from sassxlate.llm.training.curves import curves
 from sassxlate.llm.training.launch import arguments, together
 from tests.llm.questions import questions
 
+pytestmark = pytest.mark.usefixtures("valid_documents")
+
 TORCH = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="torch is not installed"
 )

@@ -17,6 +17,8 @@ from sassxlate.disasm.rdna3.instruction import I, Inst, V
 from sassxlate.errors import SassxlateError, exit_status
 from tests.lowering.trace import wrong
 
+pytestmark = pytest.mark.usefixtures("valid_documents")
+
 GOLDEN = Path(__file__).with_name("golden")
 STORES = [str(wrong.KERNELS / "sm_80" / "predicated_stores.cubin"), "-k", "predicated_stores"]
 BUFFERS = ["--arg", "buf:4k:random", "--arg", "buf:4k:count", "--arg", "buf:64k"]

@@ -22,6 +22,8 @@ from sassxlate.runtime_shim.service.status import text
 from .conftest import Running
 from .test_service import loaded
 
+pytestmark = pytest.mark.usefixtures("valid_documents")
+
 Start = Callable[..., Running]
 
 

@@ -25,6 +25,8 @@ from sassxlate.disasm.containers import load
 from sassxlate.errors import UsageError, catalogue
 from sassxlate.runtime_shim.application import LoadedKernel, Refusal, RunReport
 
+pytestmark = pytest.mark.usefixtures("valid_documents")
+
 ROOT = Path(__file__).resolve().parents[3]
 SAXPY = ROOT / "fixtures" / "programs" / "saxpy"
 FOLDER = ROOT / "fixtures" / "applications"

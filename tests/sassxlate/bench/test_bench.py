@@ -16,6 +16,8 @@ from sassxlate.runtime_shim import paths
 from sassxlate.toolchain import nvdisasm
 from tools.generate import bench_loops
 
+pytestmark = pytest.mark.usefixtures("valid_documents")
+
 ROOT = Path(__file__).resolve().parents[3]
 FIXTURES = ROOT / "fixtures"
 MACHINE = {"cpu", "vectors", "cores", "load", "sassxlate", "python", "llvmlite", "llvm"}

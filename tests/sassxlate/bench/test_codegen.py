@@ -15,6 +15,8 @@ from sassxlate import toolchain
 from sassxlate.bench.codegen import compare as bench
 from sassxlate.bench.codegen import table as report
 
+pytestmark = pytest.mark.usefixtures("valid_documents")
+
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "codegen.md"
 needs_compilers = pytest.mark.skipif(

@@ -18,6 +18,8 @@ from sassxlate.disasm.containers import load
 from sassxlate.errors import SassxlateError
 from sassxlate.lowering.pipeline import translate_kernel
 
+pytestmark = pytest.mark.usefixtures("valid_documents")
+
 ROOT = Path(__file__).resolve().parents[3]
 CUBIN = ROOT / "fixtures" / "kernels" / "sm_80" / "shuffle_forms.cubin"
 

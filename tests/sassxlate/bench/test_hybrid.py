@@ -16,6 +16,8 @@ from sassxlate.cli import cli
 from sassxlate.llm.inference.qwen2 import SIZES, random_weights, save
 from sassxlate.llm.language.tokenizer import vocabulary
 
+pytestmark = pytest.mark.usefixtures("valid_documents")
+
 ROWS = (
     ProgramComparison("a", True, "", 1000, 810, 10, 8, 5, 8, 2.0, 1.0),
     ProgramComparison("b", True, "", 500, 500, 4, 2, 0, 0, 0.5, 0.0),

@@ -17,6 +17,8 @@ from sassxlate.disasm.containers import parse_cubin
 from sassxlate.errors import ShimError
 from sassxlate.runtime_shim import paths
 
+pytestmark = pytest.mark.usefixtures("valid_documents")
+
 FOLDER = Path(__file__).resolve().parents[3] / "fixtures" / "peers"
 
 

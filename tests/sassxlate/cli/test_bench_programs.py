@@ -15,6 +15,8 @@ from sassxlate.bench.programs.compare import difference
 from sassxlate.bench.programs.find import BenchProgram, Truth
 from sassxlate.cli.bench import command
 
+pytestmark = pytest.mark.usefixtures("valid_documents")
+
 ROOT = Path(__file__).resolve().parents[3]
 
 

@@ -12,6 +12,8 @@ from sassxlate import toolchain
 from sassxlate.cli import cli, doctor
 from sassxlate.errors import catalogue
 
+pytestmark = pytest.mark.usefixtures("valid_documents")
+
 
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(cli, list(arguments))
