@@ -68,6 +68,7 @@ CUresult release_primary(Device &device, bool all) {
   if (all && was && !device.sticky && hip().hipDeviceReset) {
     hip().hipSetDevice(device.hip);
     ++device.generation;
+    forget_registered();
     context.set_default_limits();
     return from_hip(hip().hipDeviceReset());
   }

@@ -13,10 +13,30 @@ using namespace sx;
 
 namespace sx {
 
+namespace {
+
+// Whether HIP knows the address: memory of a device, or of the host that was allocated or registered with it.
+bool is_known(const void *address) {
+  hipPointerAttribute_t facts = {};
+  if (hip().hipPointerGetAttributes(&facts, address) == hipSuccess) return facts.type != hipMemoryTypeUnregistered;
+  hip().hipGetLastError();  // a question, not an error
+  return false;
+}
+
+// AMD's library takes the direction from the addresses; NVIDIA's refuses the host's own memory where a device's is due.
+bool contradicts(const void *dst, const void *src, hipMemcpyKind kind) {
+  if (hip().emulated || !hip().hipPointerGetAttributes) return false;  // the emulated device says so itself
+  bool to = kind == hipMemcpyHostToDevice || kind == hipMemcpyDeviceToDevice;
+  bool from = kind == hipMemcpyDeviceToHost || kind == hipMemcpyDeviceToDevice;
+  return (to && !is_known(dst)) || (from && !is_known(src));
+}
+
+}  // namespace
+
 // Copies; waits for the end if `wait`, in the stream's order.
 CUresult copy(void *dst, const void *src, size_t size, hipMemcpyKind kind, CUstream stream, bool wait) {
   if (!size) return CUDA_SUCCESS;
-  if (!dst || !src) return CUDA_ERROR_INVALID_VALUE;
+  if (!dst || !src || contradicts(dst, src, kind)) return CUDA_ERROR_INVALID_VALUE;
   if (!wait && is_capturing(stream)) {
     GraphWork work(NodeType::Copy);
     work.copy.srcMemoryType = work.copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
@@ -86,7 +106,7 @@ CUresult layer_rows(const CUDA_MEMCPY3D &p, const Side &array, const char *memor
   size_t at = to_array ? p.srcZ : p.dstZ;
   if (given <= 1 || (p.Depth == 1 && !at)) return CUDA_SUCCESS;
   hipPointerAttribute_t facts = {};
-  bool known = hip().hipPointerGetAttributes && hip().hipPointerGetAttributes(&facts, memory) == hipSuccess;
+  const bool known = hip().hipPointerGetAttributes && hip().hipPointerGetAttributes(&facts, memory) == hipSuccess;
   if (!known) hip().hipGetLastError();  // a question, not an error
   if (!known || facts.type == hipMemoryTypeUnregistered) return CUDA_SUCCESS;
   bool whole = !p.srcXInBytes && !p.srcZ && p.WidthInBytes == array.row && p.Depth == array.planes;

@@ -122,6 +122,9 @@ inline hipStream_t to_hip(CUstream stream) {
 inline hipEvent_t to_hip(CUevent event) { return reinterpret_cast<hipEvent_t>(event); }
 inline void *to_pointer(CUdeviceptr address) { return reinterpret_cast<void *>(address); }
 
+// Registered host memory is none any more: a reset.
+void forget_registered();
+
 // Calls a HIP function that may be missing.
 #define SX_HIP(name, ...) \
   (::sx::hip().name ? ::sx::from_hip(::sx::hip().name(__VA_ARGS__)) : CUDA_ERROR_NOT_SUPPORTED)

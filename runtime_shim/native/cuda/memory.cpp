@@ -3,6 +3,8 @@
 #include "pool.h"
 
 #include <cstring>
+#include <map>
+#include <mutex>
 
 using namespace sx;
 
@@ -182,6 +184,50 @@ SX_API cuMemFreeHost(void *pointer) {
   });
 }
 
+// CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED
+constexpr CUresult kAlreadyRegistered = static_cast<CUresult>(712), kNotRegistered = static_cast<CUresult>(713);
+
+// What is registered, where HIP is AMD's: it registers the same memory twice, which CUDA refuses.
+struct RegisteredRanges {
+  std::mutex mutex;
+  std::map<uintptr_t, size_t> sizes;  // by address
+
+  bool overlap(uintptr_t begin, size_t size) const {
+    auto next = sizes.lower_bound(begin + size);
+    return next != sizes.begin() && std::prev(next)->first + std::prev(next)->second > begin;
+  }
+};
+
+static RegisteredRanges &registered_ranges() {
+  static RegisteredRanges *const one = new RegisteredRanges;
+  return *one;
+}
+
+void sx::forget_registered() {
+  RegisteredRanges &ranges = registered_ranges();
+  std::lock_guard<std::mutex> guard(ranges.mutex);
+  ranges.sizes.clear();
+}
+
+static CUresult register_once(void *pointer, size_t size, unsigned flags) {
+  if (hip().emulated) return SX_HIP(hipHostRegister, pointer, size, flags);
+  RegisteredRanges &ranges = registered_ranges();
+  std::lock_guard<std::mutex> guard(ranges.mutex);
+  auto begin = reinterpret_cast<uintptr_t>(pointer);
+  if (ranges.overlap(begin, size)) return kAlreadyRegistered;
+  CUresult result = SX_HIP(hipHostRegister, pointer, size, flags);
+  if (result == CUDA_SUCCESS) ranges.sizes[begin] = size;
+  return result;
+}
+
+static CUresult unregister(void *pointer) {
+  if (hip().emulated) return SX_HIP(hipHostUnregister, pointer);
+  RegisteredRanges &ranges = registered_ranges();
+  std::lock_guard<std::mutex> guard(ranges.mutex);
+  if (!ranges.sizes.erase(reinterpret_cast<uintptr_t>(pointer))) return kNotRegistered;
+  return SX_HIP(hipHostUnregister, pointer);
+}
+
 static CUresult host_register(const char *name, void *pointer, size_t size, unsigned flags) {
   return enter<Need::Context>(name, [&]() -> CUresult {
     if (!pointer || !size || flags & ~(CU_REGISTER_PORTABLE | CU_REGISTER_MAPPED | CU_REGISTER_READ_ONLY))
@@ -190,7 +236,7 @@ static CUresult host_register(const char *name, void *pointer, size_t size, unsi
     // is unknown.
     unsigned known = hip().emulated ? CU_REGISTER_PORTABLE | CU_REGISTER_MAPPED | CU_REGISTER_READ_ONLY
                                     : CU_REGISTER_PORTABLE | CU_REGISTER_MAPPED;
-    return SX_HIP(hipHostRegister, pointer, size, flags & known);
+    return register_once(pointer, size, flags & known);
   });
 }
 
@@ -202,7 +248,7 @@ SX_API cuMemHostRegister_v2(void *pointer, size_t size, unsigned flags) {
 }
 
 SX_API cuMemHostUnregister(void *pointer) {
-  return enter<Need::Context>(__func__, [&] { return SX_HIP(hipHostUnregister, pointer); });
+  return enter<Need::Context>(__func__, [&] { return unregister(pointer); });
 }
 
 SX_API cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *host, unsigned flags) {

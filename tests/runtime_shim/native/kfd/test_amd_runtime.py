@@ -188,3 +188,54 @@ def test_page(on_amd: Run, version: str) -> None:
     done = on_amd(*(ROOT / w if w.startswith("fixtures/") else w for w in words))
     assert done.stdout.endswith("PASS\n"), done.stderr
     assert version
+
+
+DRIVER = ROOT / "tests/runtime_shim/native/cuda/programs"
+# Not here: "fault" and "reset", after which AMD's library has ended the process.
+CHECKS = (
+    *("launch", "library", "mixed", "variables", "shared", "limits", "extended", "memory"),
+    *("streams", "contexts", "threads", "forked", "ending"),
+)
+
+
+@pytest.mark.sweep
+def test_driver_calls(
+    on_amd: Run, libraries: Path, tmp_path_factory: pytest.TempPathFactory, nvcc: Tool
+) -> None:
+    """Groups of driver calls, as the driver's own tests make them."""
+    folder = tmp_path_factory.mktemp("driver")
+    program, image = folder / "driver", folder / "kernels.cubin"
+    link = (f"-L{libraries}", "-l:libcuda.so.1")
+    nvcc("-std=c++17", "-cudart", "none", *sorted(DRIVER.glob("driver*.cpp")), "-o", program, *link)
+    nvcc("-cubin", "-arch=sm_80", DRIVER / "kernels.cu", "-o", image)
+    for name in CHECKS:
+        done = on_amd("run", "--emulated-card", "--keep-status", "--", program, name, image)
+        assert done.stdout.endswith("PASS\n"), f"{name}: {done.stdout}{done.stderr}"
+
+
+@pytest.mark.sweep
+def test_hostcalls(on_amd: Run, tmp_path: Path, nvcc: Tool) -> None:
+    """printf, assert, malloc and free in kernels; the assertion's error stays."""
+    nvcc("-arch=sm_80", ROOT / "tests/e2e/builds/hostcalls.cu", "-o", tmp_path / "hostcalls")
+    done = on_amd("run", "--emulated-card", "--keep-status", "--", tmp_path / "hostcalls")
+    tail = ["lists wrong = 0, failures = 0", "assert: cudaErrorAssert", "after: cudaErrorAssert"]
+    assert done.stdout.splitlines()[-3:] == tail, done.stderr
+
+
+@pytest.mark.sweep
+def test_errors(on_amd: Run, version: str, tmp_path: Path, nvcc: Tool) -> None:
+    """152 calls of the runtime, most of them wrong, with CUDA's answers: HIP 7 has those after a
+    kernel's fault too, HIP 6 ends the process there, on a card as well."""
+    folder = ROOT / "tests/runtime_shim/native/cudart"
+    nvcc("-arch=sm_80", folder / "programs/answers.cu", "-o", tmp_path / "answers")
+    kept = (folder / "answers.txt").read_text().splitlines()
+    wanted = [line for line in kept if not line.startswith("#")]
+    done = on_amd("run", "--emulated-card", "--keep-status", "--", tmp_path / "answers")
+    printed = done.stdout.splitlines()
+    assert printed == wanted[: len(printed)], done.stderr
+    assert "SX0661" in done.stderr
+    if version.startswith("6."):
+        assert done.returncode == 128 + 6
+        assert len(printed) > 140
+    else:
+        assert (done.returncode, len(printed)) == (0, len(wanted))
