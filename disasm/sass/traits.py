@@ -31,6 +31,9 @@ from sassxlate.disasm.sass.tables.effects import (
 )
 from sassxlate.disasm.sass.tables.spec import P, R, Row, S, When
 
+# No instructions of the hardware: a pass puts them where nvcc wrote a function for a quotient or
+# root.  By mnemonic, the format of the numbers.
+QUOTIENTS: Mapping[str, Number] = {"FDIV": "f32", "FSQRT": "f32", "DDIV": "f64", "DSQRT": "f64"}
 _CLOCKS = ("SR_CLOCK", "SR_GLOBALTIMER")
 
 
@@ -124,6 +127,8 @@ def _rows() -> Mapping[str, tuple[Row, ...]]:
 @cache
 def traits_of(mnemonic: str) -> Traits:
     """The traits that every form of a mnemonic has; none for a mnemonic without rows."""
+    if mnemonic in QUOTIENTS:
+        return Traits(mnemonic, pure=True, number=QUOTIENTS[mnemonic], base=mnemonic)
     rows = _rows()
     made = derive(
         mnemonic,
@@ -172,4 +177,4 @@ def awaits_loads(ins: Instruction) -> bool:
     return ins.mnemonic == "NOP" and ins.control.wait_mask != 0
 
 
-__all__ = ["Traits", "awaits_loads", "derive", "traits", "traits_of"]
+__all__ = ["QUOTIENTS", "Traits", "awaits_loads", "derive", "traits", "traits_of"]

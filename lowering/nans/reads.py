@@ -7,7 +7,7 @@ import re
 from enum import IntFlag
 
 from sassxlate.disasm.sass.instruction import Imm, Instruction, Mem, Operand, Reg, RegRef
-from sassxlate.disasm.sass.traits import traits
+from sassxlate.disasm.sass.traits import QUOTIENTS, traits
 
 
 class Nan(IntFlag):
@@ -49,6 +49,8 @@ def numeric(ins: Instruction) -> tuple[tuple[str, ...], Nan]:
     if t.number == "f16":
         none = ins.has("BF16_V2") or ins.has("BF16") or _reads_single(ins)
         return ((), Nan(0)) if none else (_sources(ins), Nan.HALVES)
+    if name in QUOTIENTS and t.number == "f64":  # a word in each role
+        return _words_of_quotients(ins), WIDE | Nan.SINGLE
     if t.number == "f64":
         return _sources(ins), WIDE
     if name == "F2F":
@@ -78,6 +80,11 @@ def _sources(ins: Instruction) -> tuple[str, ...]:
     """The operands that are read as numbers; a source that is packed with others (Rc) is bits."""
     roles = ("Ra", "Rb") if traits(ins).converts else ("Ra", "Rb", "Rc")
     return tuple(role for role in roles if role in ins.operands)
+
+
+def _words_of_quotients(ins: Instruction) -> tuple[str, ...]:
+    """The roles of DDIV and DSQRT, of one register each."""
+    return tuple(r for r in ("Ra", "Rah", "Rb", "Rbh") if isinstance(ins.get(r), Reg))
 
 
 def _reads_single(ins: Instruction) -> bool:
@@ -129,6 +136,8 @@ def _zero(ins: Instruction, role: str) -> bool:
 def sources_of_doubles(ins: Instruction) -> tuple[str, ...]:
     """The roles whose NaN an instruction passes on, if they hold doubles or high words of doubles:
     a read of the result's bits is a read of theirs."""
+    if ins.mnemonic in QUOTIENTS and made(ins) & WIDE:
+        return _words_of_quotients(ins)
     if traits(ins).number == "f64" and "Rd" in ins.operands:
         return _sources(ins)
     return ("Rb",) if carries(ins) or made(ins) & WIDE else ()

@@ -15,10 +15,10 @@ from sassxlate.disasm.sass.semantics import evaluate, semantics_table
 from sassxlate.disasm.sass.semantics.memory.atomic import SPACES as ATOMIC_SPACES
 from sassxlate.disasm.sass.semantics.memory.memory import SPACES
 from sassxlate.disasm.sass.semantics.rows import NoSemantics
-from sassxlate.disasm.sass.traits import awaits_loads, traits
+from sassxlate.disasm.sass.traits import QUOTIENTS, awaits_loads, traits
 from sassxlate.lowering.llvm.ir_text import Val, const
 from sassxlate.lowering.nans.reads import WIDE, Nan, made
-from sassxlate.lowering.tier import atomics, memory, others
+from sassxlate.lowering.tier import atomics, memory, others, quotients
 from sassxlate.lowering.tier.lane import LINE, Guard, Lane
 from sassxlate.lowering.tier.refusal import FLOW, FORM, refused
 from sassxlate.lowering.tier.together import Together
@@ -177,6 +177,8 @@ class Blocks:
             t.reaches(("load",), "constant") and getattr(ins.get("src"), "index", None) is not None
         ):
             self._constant(ins, guard)
+        elif name in QUOTIENTS:
+            self._quotient(ins)
         elif name in ATOMIC_SPACES:
             atomics.atomic(lane, ins, guard)
         elif t.lanes:
@@ -214,6 +216,14 @@ class Blocks:
             d.any_nan, d.payloads = False, True
         for ref, value in written.items():
             self.lane.write(ref, value, guard)
+
+    def _quotient(self, ins: Instruction) -> None:
+        d = self.lane.d
+        d.any_nan = ins.offset not in self.nans.after
+        try:
+            quotients.step(self.lane, ins)
+        finally:
+            d.any_nan = False
 
     def _check_flushing(self, ins: Instruction) -> None:
         """Refuses operations on binary32 that keep denormal numbers, in a function whose mode

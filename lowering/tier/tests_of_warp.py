@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sassxlate.cfg import Cfg, build
+from sassxlate.cfg import Cfg
 from sassxlate.cfg.build import conditions, is_state_test
 from sassxlate.disasm.containers.values import Kernel
 from sassxlate.disasm.sass.instruction import Imm, Instruction, Label, Pred, Reg, RegRef
 from sassxlate.disasm.sass.traits import traits
+from sassxlate.lowering.idioms.replaced import rebuilt
 from sassxlate.lowering.tier.refusal import FLOW, refused
 
 _ALL = 0xFFFFFFFF
@@ -78,17 +79,7 @@ def replaced(cfg: Cfg, kernel: Kernel) -> Cfg:
         instructions += [*before, last]
     if not changed:
         return cfg
-    instructions.sort(key=lambda i: i.offset)
-    pointers = {
-        cfg.blocks[e.dst].start
-        for b in cfg.blocks
-        if b.last.mnemonic == "CALL" and b.last.get("target") is None
-        for e in cfg.successors[b.index]
-        if e.kind == "call"
-    }
-    out = build(
-        cfg.name, cfg.arch, instructions, kernel.indirect_targets, kernel.syscall_offsets, pointers
-    )
+    out = rebuilt(cfg, kernel, {i.offset: i for i in instructions})
     kept = {i.offset for b in out.blocks for i in b.instructions}
     for block in cfg.blocks:
         for ins in block.instructions:

@@ -7,12 +7,17 @@ from contextlib import suppress
 from dataclasses import replace
 
 from sassxlate.cfg import analyse as uniformity
+from sassxlate.cfg import liveness
 from sassxlate.disasm.rdna3 import Program, decode
 from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item
 from sassxlate.errors import SassxlateError
 from sassxlate.lowering.codeobject.code_object import KernelImage
 from sassxlate.lowering.codeobject.code_object import write as write_code_object
 from sassxlate.lowering.codeobject.source_map import UNALIGNED, source_map
+from sassxlate.lowering.idioms.replaced import replaced as with_quotients
+from sassxlate.lowering.nans.bits import nan_bits
+from sassxlate.lowering.nans.reads import nvcc_routine
+from sassxlate.lowering.regalloc.allocate import dead_instructions
 from sassxlate.lowering.select.stages import Analysed
 from sassxlate.lowering.select.translated import Translated
 from sassxlate.lowering.target import Target
@@ -28,14 +33,26 @@ from sassxlate.lowering.tier.together import together
 def module_text(rules: Translated, target: Target) -> str:
     """The kernel as LLVM IR.  Raises Refused."""
     found = rules.selected.allocated.planned.analysed
-    cfg = replaced(found.cfg, rules.kernel)
+    cfg, quotients = with_quotients(found.cfg, rules.kernel)
+    cfg = replaced(cfg, rules.kernel)
     found = replace(found, cfg=cfg, uniformity=uniformity(cfg))
+    if quotients:
+        found = _analysed_again(found)
     if rules.launch.heap or any(f.kind in ("textures", "locks") for f in rules.launch.fills):
         raise refused(FORM, "textures, 128-bit atomics or the driver's functions")
     if flushes(cfg):  # by the function's mode, if all operations do
         with suppress(Refused):
             return _written(found, rules, target, by_mode=True)
     return _written(found, rules, target, by_mode=False)
+
+
+def _analysed_again(found: Analysed) -> Analysed:
+    """What is known of other instructions after some were replaced."""
+    cfg = found.cfg
+    live, unread = liveness(cfg), dead_instructions(cfg)
+    routines = frozenset(f.value for f in found.kernel.callees if nvcc_routine(f.name))
+    nans = nan_bits(cfg, live, unread, routines & set(cfg.functions))
+    return replace(found, live=live, unread=unread, nans=nans)
 
 
 def _written(found: Analysed, rules: Translated, target: Target, *, by_mode: bool) -> str:

@@ -1,0 +1,1 @@
+"""nvcc's software quotients and roots, recognised by what they compute."""
