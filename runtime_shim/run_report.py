@@ -12,7 +12,7 @@ import click
 from sassxlate.errors import SassxlateError
 from sassxlate.lowering.report.pages import wrote
 from sassxlate.lowering.report.report import Ran, RefusedBy
-from sassxlate.output import shows_progress
+from sassxlate.notes import shows_progress
 from sassxlate.runtime_shim.application import LoadedKernel, RunReport
 
 if TYPE_CHECKING:

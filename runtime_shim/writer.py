@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from sassxlate.disasm.amdgpu_machines import RDNA3
-from sassxlate.output import shows_progress
+from sassxlate.notes import shows_progress
 from sassxlate.runtime_shim.cache import place as _cache_place
 
 if TYPE_CHECKING:

@@ -14,26 +14,29 @@ if resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY:
     sys.dont_write_bytecode = True
 
 
+# The Python interface: each name, and the module that has it.
+_INTERFACE = {
+    **dict.fromkeys(("Binary", "Kernel", "Kernels", "Parameter"), "api.binary"),
+    **dict.fromkeys(("UnknownKernelError", "open"), "api.binary"),
+    **dict.fromkeys(("Translation", "translate"), "api.translation"),
+    **dict.fromkeys(("Buffer", "Device", "LaunchConfig", "emulate"), "api.device"),
+    **dict.fromkeys(
+        ("SassxlateError", "ContainerError", "DecodeError", "InterpretError"), "errors"
+    ),
+    **dict.fromkeys(("CfgError", "LoweringError", "EncodeError", "EmulatorError"), "errors"),
+    **dict.fromkeys(("ShimError", "UsageError", "ServiceError", "ModelError", "Where"), "errors"),
+}
+
+
 def __getattr__(name):
     """A name of the Python interface, imported at its first use."""
-    if not name.startswith("__"):
-        from importlib import import_module
+    if name not in _INTERFACE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
 
-        interface = import_module(f"{__name__}.api")
-        if name in interface.ERRORS:
-            found = getattr(import_module(f"{__name__}.errors"), name)
-        elif name in interface.PUBLIC:
-            found = getattr(import_module(f"{__name__}.api.{interface.PUBLIC[name]}"), name)
-        else:
-            found = None
-        if found is not None:
-            globals()[name] = found
-            return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f"{__name__}.{_INTERFACE[name]}"), name)
+    return found
 
 
 def __dir__():
-    from importlib import import_module
-
-    interface = import_module(f"{__name__}.api")
-    return sorted({*globals(), *interface.PUBLIC, *interface.ERRORS})
+    return sorted({*globals(), *_INTERFACE})

@@ -17,7 +17,6 @@ from sassxlate.files import replace_file
 from sassxlate.schemas import identifier
 
 SCHEMA = 1  # of the files that sassxlate writes and reads again
-QUIET, VERBOSE = "sassxlate.quiet", "sassxlate.verbose"  # in a click context's ``meta``
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _LINES = 1024  # printed at a time
@@ -90,32 +89,6 @@ def _printable(text: str) -> str:
     except LookupError:
         pass
     return text
-
-
-def _asked(key: str) -> bool:
-    context = click.get_current_context(silent=True)
-    return context is not None and bool(context.meta.get(key))
-
-
-def quiet() -> bool:
-    """Whether -q was given: no notes, warnings and progress."""
-    return _asked(QUIET)
-
-
-def verbose() -> bool:
-    """Whether -v was given: details as well."""
-    return _asked(VERBOSE)
-
-
-def note(text: str) -> None:
-    """A note or warning on stderr; none with -q."""
-    if not quiet():
-        click.echo(f"sassxlate: {text}", err=True)
-
-
-def shows_progress() -> bool:
-    """Whether to draw a line of progress: stderr is a terminal, and -q was not given."""
-    return not quiet() and sys.stderr.isatty()
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], indent: str = "") -> list[str]:

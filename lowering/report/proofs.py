@@ -15,7 +15,7 @@ import click
 from sassxlate.errors import SassxlateError
 from sassxlate.lowering.report.judged import Judged, ProofSettings
 from sassxlate.lowering.target import DEFAULT, Target
-from sassxlate.output import shows_progress
+from sassxlate.notes import shows_progress
 
 if TYPE_CHECKING:
     from sassxlate.disasm.containers import Cubin, Kernel

@@ -19,7 +19,8 @@ import click
 
 from sassxlate.disasm.amdgpu_machines import RDNA3
 from sassxlate.errors import InterpretError, SassxlateError, UsageError
-from sassxlate.output import print_json_line, quiet
+from sassxlate.notes import quiet
+from sassxlate.output import print_json_line
 from sassxlate.runtime_shim.ptx.machine_code import machine_code
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ import click
 from sassxlate import __version__
 from sassxlate.cli.grammar import Group
 from sassxlate.errors import SassxlateError, UsageError, Where, exit_status
-from sassxlate.output import note, verbose
+from sassxlate.notes import note, verbose
 
 # The order of `--help`: inspect, translate, run, then the tool itself.  The short texts are
 # here so that `--help` need not import every subcommand.

@@ -12,7 +12,8 @@ import click
 from sassxlate.cli.grammar import Command, Group
 from sassxlate.cli.options import arches_option, format_option, jobs_option, printing_options
 from sassxlate.errors import EXIT_NEGATIVE, ModelError, SassxlateError
-from sassxlate.output import print_json, shows_progress
+from sassxlate.notes import shows_progress
+from sassxlate.output import print_json
 
 if TYPE_CHECKING:
     from sassxlate.llm.dataset.build import DatasetSettings, Progress

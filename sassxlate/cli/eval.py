@@ -12,7 +12,7 @@ import click
 from sassxlate.cli.grammar import Command
 from sassxlate.cli.options import arches_option, jobs_option, printing_options
 from sassxlate.errors import EXIT_NEGATIVE
-from sassxlate.output import shows_progress
+from sassxlate.notes import shows_progress
 
 if TYPE_CHECKING:
     from sassxlate.llm.evaluation.corpus import Corpus

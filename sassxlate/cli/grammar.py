@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sassxlate.output import QUIET, VERBOSE, note, verbose
+from sassxlate.notes import QUIET, VERBOSE, note, verbose
 
 # Spellings of versions that were never released, and what they are now.
 _RENAMED = {"--json": ("--format", "json"), "--output-format": ("--format",)}

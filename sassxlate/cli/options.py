@@ -15,7 +15,8 @@ from click.shell_completion import CompletionItem
 from sassxlate.cli.kernel_names import KernelName
 from sassxlate.disasm.amdgpu_machines import RDNA3
 from sassxlate.llm.engine import choose
-from sassxlate.output import note, write_whole
+from sassxlate.notes import note
+from sassxlate.output import write_whole
 
 if TYPE_CHECKING:
     from sassxlate.lowering.engine.report import EngineReport

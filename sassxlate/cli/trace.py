@@ -19,7 +19,8 @@ from sassxlate.cli.options import (
     target_option,
 )
 from sassxlate.errors import UsageError, Where
-from sassxlate.output import note, print_json_line, shows_progress, write_whole
+from sassxlate.notes import note, shows_progress
+from sassxlate.output import print_json_line, write_whole
 
 if TYPE_CHECKING:
     from sassxlate.disasm.sass.instruction import RegRef

@@ -32,7 +32,8 @@ from sassxlate.disasm.inputs import (
 )
 from sassxlate.errors import SassxlateError
 from sassxlate.lowering.report.pages import begin
-from sassxlate.output import document, make_directory, quiet, write_whole
+from sassxlate.notes import quiet
+from sassxlate.output import document, make_directory, write_whole
 from sassxlate.runtime_shim.ptx.machine_code import machine_code
 from sassxlate.runtime_shim.writer import UNIT, writer
 

@@ -12,7 +12,8 @@ import click
 from sassxlate.cli.grammar import Command
 from sassxlate.cli.options import format_option, jobs_option, target_option
 from sassxlate.errors import UsageError
-from sassxlate.output import print_json, quiet
+from sassxlate.notes import quiet
+from sassxlate.output import print_json
 
 if TYPE_CHECKING:
     from sassxlate.runtime_shim.service.early.warm import Progress

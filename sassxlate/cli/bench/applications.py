@@ -11,7 +11,8 @@ from sassxlate.cli.bench.options import FILE
 from sassxlate.cli.grammar import Command
 from sassxlate.cli.options import printing_options
 from sassxlate.errors import EXIT_NEGATIVE, SassxlateError, exit_status
-from sassxlate.output import print_json, print_lines, quiet
+from sassxlate.notes import quiet
+from sassxlate.output import print_json, print_lines
 from sassxlate.runtime_shim import paths
 
 

@@ -11,7 +11,8 @@ from sassxlate.cli.bench.options import check_option, fixtures_option, only_opti
 from sassxlate.cli.grammar import Command
 from sassxlate.cli.options import EngineType, printing_options, target_option
 from sassxlate.errors import EXIT_NEGATIVE
-from sassxlate.output import print_json, print_lines, quiet
+from sassxlate.notes import quiet
+from sassxlate.output import print_json, print_lines
 
 
 @click.command("hybrid", cls=Command, example="sassxlate bench hybrid --only saxpy --engine search")

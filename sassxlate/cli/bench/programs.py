@@ -12,7 +12,8 @@ from sassxlate.cli.bench.options import FILE, only_option, write_option
 from sassxlate.cli.grammar import Command
 from sassxlate.cli.options import arch_option, jobs_option, printing_options, target_option
 from sassxlate.errors import EXIT_NEGATIVE
-from sassxlate.output import print_json, print_lines, quiet
+from sassxlate.notes import quiet
+from sassxlate.output import print_json, print_lines
 from sassxlate.processes import cores
 from sassxlate.runtime_shim import paths
 

@@ -31,7 +31,8 @@ from sassxlate.errors import EXIT_NEGATIVE, EXIT_UNSUPPORTED, ModelError, Sassxl
 from sassxlate.lowering.report.judged import Judged, ProofSettings
 from sassxlate.lowering.report.proofs import Answer, judge_all
 from sassxlate.lowering.target import target_named
-from sassxlate.output import print_json_line, quiet, verbose
+from sassxlate.notes import quiet, verbose
+from sassxlate.output import print_json_line
 from sassxlate.processes import cores
 from sassxlate.runtime_shim.cache.verdicts import verdicts
 from sassxlate.runtime_shim.ptx.machine_code import machine_code

@@ -8,7 +8,7 @@ from sassxlate.cli.grammar import Command
 from sassxlate.cli.options import arch_option, kernel_option, printing_options, target_option
 from sassxlate.errors import UsageError
 from sassxlate.llm.engine.choose import TIER
-from sassxlate.output import verbose
+from sassxlate.notes import verbose
 from sassxlate.runtime_shim.replay.against_interpreter import (
     LIMIT,
     How,

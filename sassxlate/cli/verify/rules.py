@@ -16,7 +16,8 @@ from sassxlate.cli.verdicts import require_solver
 from sassxlate.disasm.inputs import parse_arch
 from sassxlate.errors import EXIT_NEGATIVE, UsageError
 from sassxlate.lowering.target import target_named
-from sassxlate.output import print_json_line, quiet, verbose
+from sassxlate.notes import quiet, verbose
+from sassxlate.output import print_json_line
 from sassxlate.processes import cores
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ NEUTRAL = {
     "collector.py",
     "errors.py",
     "files.py",
+    "notes.py",
     "output.py",
     "processes.py",
     "toolchain.py",
@@ -43,8 +44,9 @@ print(json.dumps([f for f in files if f]))
 """
 
 
-# Of the service, what carries requests and decides their order.
+# Of the service, what carries requests and decides their order; the names of JSON documents.
 CARRIERS = {
+    ROOT / "schemas" / "__init__.py",
     *(ROOT / "runtime_shim" / f"{name}.py" for name in ("paths", "trusted", "cache/runs")),
     *(ROOT / "runtime_shim" / "service" / f"{name}.py" for name in (
         "ahead", "early/__init__", "early/library", "early/preparation", "jobs", "request",

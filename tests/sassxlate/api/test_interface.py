@@ -17,11 +17,11 @@ import pytest
 
 import sassxlate as sx
 from sassxlate import errors
-from sassxlate.api import ERRORS, PUBLIC
 from sassxlate.api.arguments import packed
 from sassxlate.api.binary import parameter_types, plain_name
 from sassxlate.runtime_shim import paths
 
+INTERFACE: dict[str, str] = vars(sx)["_INTERFACE"]
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAMS = ROOT / "fixtures" / "programs"
 
@@ -48,11 +48,17 @@ def _alone(program: str, **more: str) -> str:
 def test_importing_is_cheap() -> None:
     out = _alone("import sys, sassxlate; print(*[m for m in sys.modules if 'sassxlate' in m])")
     assert out.split() == ["sassxlate"]
+    # Importing a module asks the package for its name, too.
+    program = "import sys; from sassxlate import files; print(*sys.modules)"
+    out = " ".join(m for m in _alone(program).split() if "sassxlate" in m)
+    assert set(out.split()) == {"sassxlate", "sassxlate.files"}
     assert "numpy" not in _alone("import sys, sassxlate as s; s.open; print(*sys.modules)").split()
 
 
 def test_names() -> None:
-    assert {*PUBLIC, *ERRORS} <= set(dir(sx))
+    assert set(INTERFACE) <= set(dir(sx))
+    for name, module in INTERFACE.items():
+        assert getattr(sx, name).__module__ == f"sassxlate.{module}"
     assert sx.UsageError is errors.UsageError
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         getattr(sx, "nothing")  # noqa: B009
@@ -86,7 +92,7 @@ def _stubbed(node: ast.FunctionDef) -> list[tuple[str, bool]]:
 def test_the_types_are_those_of_the_code() -> None:
     """Each class, method, property and parameter is in both, and none in one only."""
     stub = _stub()
-    assert set(stub) == set(PUBLIC)
+    assert set(stub) == {n for n, module in INTERFACE.items() if module != "errors"}
     for name, node in stub.items():
         real: Any = getattr(sx, name)
         if isinstance(node, ast.FunctionDef):
