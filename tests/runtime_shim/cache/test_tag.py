@@ -44,9 +44,8 @@ print(json.dumps([f for f in files if f]))
 """
 
 
-# Of the service, what carries requests and decides their order; the names of JSON documents.
+# Of the service, what carries requests and decides their order.
 CARRIERS = {
-    ROOT / "schemas" / "__init__.py",
     *(ROOT / "runtime_shim" / f"{name}.py" for name in ("paths", "trusted", "cache/runs")),
     *(ROOT / "runtime_shim" / "service" / f"{name}.py" for name in (
         "ahead", "early/__init__", "early/library", "early/preparation", "jobs", "request",
