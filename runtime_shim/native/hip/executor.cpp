@@ -24,6 +24,7 @@
 #include <deque>
 #include <sched.h>
 #include <sys/mman.h>
+#include <utility>
 #include <x86intrin.h>
 
 namespace sx {
@@ -47,6 +48,7 @@ struct alignas(64) Wave {
   WaveState state;
   Event event;
   uint32_t index;
+  uint32_t filled;  // the number of the launch whose registers it holds; 0: none
   uint64_t turns;  // times that it received fuel
   // The ranges that the slow path found last, valid while the generation stays; the next one takes the place `oldest`.
   uint64_t range_generation;
@@ -210,16 +212,25 @@ uint64_t runtime_message(SxWave *, uint32_t simm16, uint32_t, uint32_t) {
 SxRuntime g_runtime = {runtime_barrier, runtime_yield,   runtime_resolve, runtime_fault,
                             runtime_clock,   runtime_message, 0, 0, {}};
 
-// A wave's registers are only written when it is first run, which keeps them in the cache.
+// A wave's registers are only written when it is first run, which keeps them in the cache.  Of one workgroup of a launch
+// to the next only a few differ, since compiled code has its registers elsewhere.
 void fill_registers(Group &group, Wave &wave) {
   const Launch &launch = *group.launch;
-  memcpy(&wave.regs, &launch.templates[wave.index], launch.template_size);
+  const SxWave &first = launch.templates[wave.index];
+  static const bool strict = config().strict;
+  if (wave.filled != launch.number || strict) {
+    memcpy(&wave.regs, &first, launch.template_size);
+    wave.filled = launch.number;
+  } else {
+    wave.regs.fuel = first.fuel;
+    wave.regs.executed = 0;
+  }
   for (int axis = 0; axis < 3; ++axis) wave.regs.sgpr[launch.group_id_register[axis]] = group.id[axis];
   wave.regs.lds = group.lds;
   wave.regs.scratch = group.scratch + size_t{wave.index} * 32 * launch.scratch_size;
   wave.regs.rt = &g_runtime;
   wave.regs.host = &wave;
-  if (config().strict) wave.regs.fuel = fuel_for(wave);
+  if (strict) wave.regs.fuel = fuel_for(wave);
   wave.state = WaveState::Ready;
 }
 
@@ -337,6 +348,7 @@ class Worker {
 
   // All resident workgroups have yielded once.
   void after_round(Launch *only) {
+    tell();
     bool slept = true;
     unsigned fewest = ~0u;
     for (Group *group : resident_) {
@@ -384,6 +396,7 @@ class Worker {
   }
 
   bool refill(Launch *only) {
+    tell();
     Launch *dropped_from = nullptr;
     uint64_t dropped = 0;
     bool found = false;
@@ -447,7 +460,7 @@ class Worker {
       strict_fill(group.lds, launch.lds_size, salt);
       if (scratch) strict_fill(group.scratch, scratch, salt + 1);
       group.first_wave = static_cast<unsigned>(salt % count);
-    } else {
+    } else if (launch.lds_size) {  // of no bytes it takes long where the page does not exist yet
       memset(group.lds, 0, launch.lds_size);
     }
   }
@@ -547,16 +560,35 @@ class Worker {
   void retire(Group *group) {
     Launch &launch = *group->launch;
     waves_ -= launch.waves();
-    launch.executed.fetch_add(group->executed, std::memory_order_relaxed);
-    count_executed(launch, group->executed);
+    if (ended_.launch != &launch) tell();
+    ended_.launch = &launch;
+    ended_.groups += 1;
+    ended_.executed += group->executed;
     spare_.push_back(group);
-    finish_groups(launch, 1);
   }
+
+  // Adds what has ended to its launch, which may end by that.  Not for every workgroup: an atomic operation waits until
+  // all the stores before it are done.
+  void tell() {
+    Ended ended = std::exchange(ended_, Ended());
+    if (!ended.launch) return;
+    ended.launch->executed.fetch_add(ended.executed, std::memory_order_relaxed);
+    count_executed(*ended.launch, ended.executed);
+    finish_groups(*ended.launch, ended.groups);
+  }
+
+  // Workgroups of a launch that have ended, and the instructions that they executed.
+  struct Ended {
+    Launch *launch = nullptr;
+    uint64_t groups = 0, executed = 0;
+  };
+
 
   std::vector<Group *> resident_;
   std::vector<Group *> spare_;
   std::vector<Fiber *> fibers_;
   Batch batch_;
+  Ended ended_;
   unsigned waves_ = 0;
 };
 
