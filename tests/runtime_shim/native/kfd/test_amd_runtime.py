@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -239,3 +240,49 @@ def test_errors(on_amd: Run, version: str, tmp_path: Path, nvcc: Tool) -> None:
         assert len(printed) > 140
     else:
         assert (done.returncode, len(printed)) == (0, len(wanted))
+
+
+# Modules that are cut off or have a wrong bit, a kernel that is not there, and arguments of a wrong
+# size: CUDA's errors, and AMD's library does not see them.
+BAD = r"""
+import ctypes, random, sys
+cuda = ctypes.CDLL("libcuda.so.1")
+data = open(sys.argv[1], "rb").read()
+context, module, function = (ctypes.c_void_p() for _ in range(3))
+assert cuda.cuInit(0) == 0
+assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+assert cuda.cuCtxSetCurrent(context) == 0
+def load(image):
+    held = ctypes.create_string_buffer(image, len(data) + 4096)
+    return cuda.cuModuleLoadData(ctypes.byref(module), held)
+random.seed(1)
+name = sys.argv[2].encode()
+def cut():
+    image = data[: random.randrange(1, len(data) // 2)]
+    return load(image) or cuda.cuModuleGetFunction(ctypes.byref(function), module, name)
+print("cut", {cut() for _ in range(8)} <= {200, 500})
+for _ in range(8):
+    wrong = bytearray(data)
+    at = random.randrange(8 * 64)  # in the ELF header
+    wrong[at // 8] ^= 1 << at % 8
+    load(bytes(wrong))
+print("whole", load(data))
+print("missing", cuda.cuModuleGetFunction(ctypes.byref(function), module, b"no_such_kernel"))
+print("found", cuda.cuModuleGetFunction(ctypes.byref(function), module, name))
+size = ctypes.c_size_t(100000)
+block = ctypes.create_string_buffer(100000)
+extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(block), 2, ctypes.addressof(size), 0)
+sizes = (1, 1, 1, 32, 1, 1, 0)
+print("size", cuda.cuLaunchKernel(function, *sizes, None, None, extra))
+print("end", cuda.cuCtxSynchronize(), flush=True)
+"""
+
+
+def test_bad_input(on_amd: Run) -> None:
+    cubin = ROOT / "fixtures/kernels/sm_80/early_exit.cubin"
+    words = (sys.executable, "-c", BAD, cubin, "early_exit")
+    done = on_amd("run", "--emulated-card", "--keep-status", "--", *words)
+    assert done.stdout.splitlines() == [
+        *("cut True", "whole 0", "missing 500", "found 0", "size 1", "end 0")
+    ], done.stderr
+    assert done.returncode == 0, done.stderr
