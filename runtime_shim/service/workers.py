@@ -68,6 +68,7 @@ class Worker:
 
     pid: int
     pipe: socket.socket
+    began: int = -1  # a descriptor that ends once the process ends with the service; -1: it has
     reader: wire.FrameReader = field(default_factory=wire.FrameReader)
     job: Job | None = None
     used_before: float = 0.0  # processor seconds, when the job began
@@ -80,8 +81,15 @@ class Worker:
         self.used_before = processor_time(self.pid)
         self.pipe.sendall(wire.encode(dict(job.request)))
 
+    def _wait_until_it_began(self) -> None:
+        if self.began >= 0:
+            os.read(self.began, 1)
+            os.close(self.began)
+            self.began = -1
+
     def pause(self) -> None:
         """Stop the process, so that another has its processor; it keeps what it has done."""
+        self._wait_until_it_began()  # stopped before, it would outlive a service that is killed
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGSTOP)
         self.paused_at = time.monotonic()
@@ -134,6 +142,9 @@ class Worker:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(group, signal.SIGKILL)
         self.pipe.close()
+        if self.began >= 0:
+            os.close(self.began)
+            self.began = -1
         with contextlib.suppress(ChildProcessError):
             _, status = os.waitpid(self.pid, 0)
             code = os.waitstatus_to_exitcode(status)
@@ -144,12 +155,20 @@ class Worker:
 def fork_worker(work: Performs, close: Iterable[int]) -> Worker:
     """Start a worker; ``close`` are the service's descriptors that it must not hold open."""
     ours, theirs = socket.socketpair()
+    began, beginning = os.pipe()
     service = os.getpid()
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError:
+        for descriptor in (began, beginning):
+            os.close(descriptor)
+        raise
     if pid == 0:
         status = 1
         try:
             die_with_parent(service)  # one that is stopped would stay for ever
+            os.close(beginning)
+            os.close(began)
             ours.close()
             for descriptor in close:
                 with contextlib.suppress(OSError):
@@ -163,7 +182,8 @@ def fork_worker(work: Performs, close: Iterable[int]) -> Worker:
         finally:
             os._exit(status)
     theirs.close()
-    return Worker(pid, ours)
+    os.close(beginning)
+    return Worker(pid, ours, began)
 
 
 def _serve(work: Performs, pipe: socket.socket) -> None:

@@ -85,7 +85,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     return Place(tmp_path_factory.mktemp("cache"))
 
 
-@pytest.fixture(scope="module", params=["static", "shared"])
+@pytest.fixture(scope="module", params=["static", pytest.param("shared", marks=pytest.mark.sweep)])
 def hostile(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
@@ -122,6 +122,7 @@ def hostile(
         ("clearenv", 0, "cleared 0\n"),
     ],
 )
+@pytest.mark.parametrize("hostile", ["static", "shared"], indirect=True)
 def test_what_applications_do(
     place: Place, hostile: Path, what: str, status: int, output: str
 ) -> None:

@@ -8,6 +8,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -23,17 +24,21 @@ LIMIT_S = 120.0
 
 
 class Sleeps:
-    """A worker's job that takes as long as its request says."""
+    """A worker's job that takes as long as its request says, once there is a file."""
 
     def run(self, request: Mapping[str, Any], /) -> Answer:
+        while not os.path.exists(request["gate"]):
+            time.sleep(0.01)
         time.sleep(request["sleep"])
         return {"ok": True}
 
 
 class Bench:
-    """A scheduler of sleeping jobs, and the order in which they ended."""
+    """A scheduler of sleeping jobs, and the order in which they ended; none ends before `open`."""
 
     def __init__(self, width: int) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.gate = Path(self.folder.name, "gate")
         self.ended: list[str] = []
         self.selector = selectors.DefaultSelector()
         self.lost: list[int] = []
@@ -48,11 +53,15 @@ class Bench:
         )
 
     def add(self, name: str, priority: Priority, sleep: float = 0.2) -> Job:
-        request = {"op": "translate", "kernel": name, "sleep": sleep}
+        request = {"op": "translate", "kernel": name, "sleep": sleep, "gate": str(self.gate)}
         job = Job(request, [], priority)
         self.scheduler.submit(job)
         self.scheduler.dispatch()
         return job
+
+    def open(self) -> None:
+        """Let jobs end."""
+        self.gate.touch()
 
     def until(self, done: Callable[[], bool]) -> None:
         deadline = time.monotonic() + LIMIT_S
@@ -91,6 +100,7 @@ def bench() -> Iterator[Callable[[int], Bench]]:
     for one in made:
         one.scheduler.end()
         one.selector.close()
+        one.folder.cleanup()
 
 
 def test_a_guess_stops_for_a_wait(bench: Callable[[int], Bench]) -> None:
@@ -103,6 +113,7 @@ def test_a_guess_stops_for_a_wait(bench: Callable[[int], Bench]) -> None:
     two.add("second", Priority.WAIT, 0.6)
     two.until(lambda: two.stopped("guess"))
     assert len(two.scheduler.running()) == 2
+    two.open()
     two.until(lambda: len(two.ended) == 3)
     assert two.ended[-1] == "guess"
     assert two.scheduler.counts["paused"] == 1
@@ -116,10 +127,10 @@ def test_the_least_urgent_stops_first(bench: Callable[[int], Bench]) -> None:
         ("better", Priority.BETTER), ("prepare", Priority.PREPARE),
         ("old", Priority.GUESS), ("young", Priority.GUESS),
     ):  # fmt: skip
-        four.add(name, priority, 20.0)
+        four.add(name, priority, 600.0)
     stopped: list[str] = []
     for victim in ("young", "old", "prepare", "better"):
-        four.add(f"wait for {victim}", Priority.WAIT, 20.0)
+        four.add(f"wait for {victim}", Priority.WAIT, 600.0)
         stopped.append(victim)
         four.until(lambda names=tuple(stopped): four.stopped(*names))
     four.add("one too many", Priority.WAIT)
@@ -134,6 +145,7 @@ def test_waits_come_first_in_the_queue(bench: Callable[[int], Bench]) -> None:
         ("guess", Priority.GUESS), ("prepare", Priority.PREPARE), ("wait", Priority.WAIT),
     ):  # fmt: skip
         two.add(name, priority, 0.3)
+    two.open()
     two.until(lambda: len(two.ended) == 5)
     assert two.ended.index("wait") < two.ended.index("guess")
     assert [j.request["kernel"] for j in two.scheduler.queued()] == []
@@ -143,10 +155,11 @@ def test_a_guess_that_is_waited_for_goes_on(bench: Callable[[int], Bench]) -> No
     """A stopped guess that an application asks for now is as urgent as its other waits."""
     three = bench(3)
     guess = three.add("guess", Priority.GUESS, 0.4)
-    other = three.add("other", Priority.GUESS, 20.0)
+    other = three.add("other", Priority.GUESS, 600.0)
     for number in range(3):
-        three.add(f"wait {number}", Priority.WAIT, 1.0 if number else 20.0)
+        three.add(f"wait {number}", Priority.WAIT, 1.0 if number else 600.0)
     three.until(lambda: three.stopped("guess", "other"))
+    three.open()
     three.scheduler.promote(guess, Priority.WAIT)
     three.scheduler.dispatch()
     three.until(lambda: "guess" in three.ended)
@@ -159,7 +172,7 @@ def test_one_core_is_not_guessed_with(bench: Callable[[int], Bench]) -> None:
     one.add("guess", Priority.GUESS)
     assert one.scheduler.running() == []
     for number in range(6):
-        four.add(f"guess {number}", Priority.GUESS, 20.0)
+        four.add(f"guess {number}", Priority.GUESS, 600.0)
     assert len(four.scheduler.running()) == 3
 
 
@@ -175,6 +188,7 @@ def test_too_many_stopped(bench: Callable[[int], Bench]) -> None:
     two.add("wait", Priority.WAIT, 0.1)
     assert two.scheduler.counts["preempted"] == 1
     assert len(two.lost) == 1
+    two.open()
     two.until(lambda: len(two.ended) == 5)
     assert two.ended[0] == "wait"
     assert sorted(two.ended[1:]) == ["better 0", "better 1", "prepare 0", "prepare 1"]
@@ -194,6 +208,7 @@ def test_a_stopped_job_is_not_overdue(bench: Callable[[int], Bench]) -> None:
     worker.paused_at -= 100
     two.scheduler.kill_overdue()
     assert worker in two.scheduler.workers
+    two.open()
     two.until(lambda: "guess" in two.ended)
     assert worker.pid not in two.lost
 
@@ -202,29 +217,37 @@ def test_abandoned(bench: Callable[[int], Bench]) -> None:
     """Of what no application waits for any more, the queued is forgotten and the rest stops for
     others."""
     two = bench(2)
-    running = two.add("running", Priority.WAIT, 20.0)
-    two.add("other", Priority.WAIT, 20.0)
+    running = two.add("running", Priority.WAIT, 600.0)
+    two.add("other", Priority.WAIT, 600.0)
     queued = two.add("queued", Priority.WAIT)
     assert two.scheduler.abandon(queued)
     assert not two.scheduler.abandon(running)
     two.add("wait", Priority.WAIT, 0.1)
+    two.open()
     two.until(lambda: "wait" in two.ended)
     assert two.ended == ["wait"]
 
 
 def test_a_lost_worker_is_replaced(bench: Callable[[int], Bench]) -> None:
     two = bench(2)
-    two.add("killed", Priority.WAIT, 20.0)
+    two.add("killed", Priority.WAIT, 600.0)
     os.kill(two.worker("killed").pid, signal.SIGKILL)
     two.until(lambda: two.ended == ["killed"])
     two.add("next", Priority.WAIT, 0.0)
+    two.open()
     two.until(lambda: two.ended == ["killed", "next"])
 
 
 _KILLED = """
 import os, selectors, signal, sys, time
 sys.path.insert(0, {here!r})
+from sassxlate.runtime_shim.service import workers
 from test_scheduler import Bench, Priority
+known = workers.die_with_parent
+def late(parent):
+    time.sleep({late})
+    known(parent)
+workers.die_with_parent = late
 two = Bench(2)
 two.add("guess", Priority.GUESS, 60.0)
 for name in "ab":
@@ -235,12 +258,14 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_no_stopped_worker_stays(tmp_path: Path) -> None:
-    """A service that is killed leaves no process, stopped or not."""
+@pytest.mark.parametrize("late", [0.0, 1.0])
+def test_no_stopped_worker_stays(late: float) -> None:
+    """A service that is killed leaves no process, stopped or not, nor one that is to be stopped
+    while it starts: that had not asked yet to end with the service, and stayed."""
     here = str(Path(__file__).parent)
     done = subprocess.run(
-        [sys.executable, "-c", _KILLED.format(here=here)],
-        capture_output=True, text=True, timeout=60, check=False,
+        [sys.executable, "-c", _KILLED.format(here=here, late=late)],
+        capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == -signal.SIGKILL, done.stderr
     pids = [int(word) for word in done.stdout.split()]

@@ -62,8 +62,9 @@ def test_two_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip(str(error))
     monkeypatch.setenv("SASSXLATE_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("SASSXLATE_SERVICE_IDLE", "1")
-    figures = peers.measure(FOLDER.parent, 2, "llvm", "s")
-    named = [kernel.name for kernel in kernels() if "s" in kernel.name]
+    figures = peers.measure(FOLDER.parent, 2, "llvm", "sc")
+    named = [kernel.name for kernel in kernels() if "sc" in kernel.name]
+    assert len(named) == 2
     assert [figure.name.partition(":")[0] for figure in figures[:-1]] == named
     assert figures[-1].name == f"geometric mean of {len(named)}: PoCL / ours (CPU)"
     values = [sorted(figure.values) for figure in figures[:-1]]
