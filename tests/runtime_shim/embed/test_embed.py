@@ -268,8 +268,7 @@ CALLER = "import ctypes, sys; print(*(ctypes.CDLL(sys.argv[1]).run(n) for n in (
 
 @pytest.mark.sweep
 def test_library(nvcc: Callable[..., str], cache: Path, tmp_path: Path) -> None:
-    """A library that Python loads: its kernels run without the service; one that was left out is
-    asked of the service, since the program itself carries nothing."""
+    """A library that Python loads: its kernels run without the service, and it comes back."""
     source, built = tmp_path / "twice.cu", tmp_path / "libtwice.so"
     source.write_text(LIBRARY)
     nvcc("-arch=sm_80", "-shared", "-Xcompiler", "-fPIC", "-o", built, source)
