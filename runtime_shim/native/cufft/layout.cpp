@@ -43,7 +43,9 @@ fft::Side basic_side(const Request &r, bool out, bool in_place) {
 }
 
 fft::Side advanced_side(const Embedding &e) {
-  fft::Side side = side_of(e.lengths, e.stride);
+  std::vector<long long> storage = e.lengths;
+  storage[0] = 1;  // any number: no stride is made of it
+  fft::Side side = side_of(storage, e.stride);
   side.distance = e.distance;
   return side;
 }
