@@ -135,6 +135,10 @@ def completed(name: str, operands: Sequence[str | int]) -> list[str | int]:
             made[-1] = made[1]
     elif _OP_SEL.match(name):
         made.append(0)  # op_sel, which is in the sources' modifiers
+    elif name.startswith("V_FMA_MIX"):
+        made += [0] * 2  # op_sel, op_sel_hi: likewise
+    elif name.endswith("_dpp") and not name.endswith("_e64_dpp") and made[-1] == 0:
+        made.pop()  # fetch from lanes that are off: pseudos do not say so
     elif name.startswith("V_PK_"):
         made += [0] * 4  # op_sel, op_sel_hi, neg_lo, neg_hi: likewise
     return made
