@@ -7,7 +7,7 @@ BLESSED := tests/cfg tests/disasm/sass/test_golden.py tests/lowering/trace \
   tests/lowering/convergence/test_promise.py \
   tests/runtime_shim/native/seam/test_documents.py tests/tools/test_architecture_picture.py
 
-.PHONY: help setup native test-fast test sweep lint types format bless docs ci clean
+.PHONY: help setup native test-fast test sweep witness lint types format bless docs ci clean
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -27,6 +27,11 @@ test: ## all tests but the sweeps
 
 sweep: ## the long ones: hours
 	$(BIN)/pytest -q -m sweep
+
+witness: ## fetches AMD's userland and LLVM's tools (200 MB, into the user's cache), runs all tests that need them
+	$(BIN)/python -m tools.rocm fetch
+	$(BIN)/pytest -q -m "sweep or not sweep" tests/tools/test_rocm.py tests/tools/test_judge.py \
+		tests/tools/test_memory_order.py tests/runtime_shim/native/kfd
 
 lint: ## ruff, its format, and who may import whom
 	$(BIN)/ruff check .

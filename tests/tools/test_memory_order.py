@@ -10,7 +10,7 @@ import pytest
 from sassxlate.disasm.containers.values import Cubin
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.target import DEFAULT
-from sassxlate.lowering.tier.translate import by_tier
+from sassxlate.lowering.tier.translate import module_text
 from tools.witness.memory_order import litmus, orders
 from tools.witness.memory_order.__main__ import HEADS, PAGE, placed
 from tools.witness.memory_order.litmus import THREADS, Thread
@@ -57,11 +57,9 @@ def test_the_tier_keeps_an_acquire_of_shared_memory() -> None:
     (reader,) = (
         t for t in THREADS if "shared" in t.test and (t.name, t.scope) == ("reader", "cta")
     )
-    made = by_tier(translate_kernel(threads(), reader.symbol), DEFAULT)
-    ops = [op for op in made.assembly.split() if op.startswith(("ds_load", "global_load", "lgkm"))]
-    flag, data = ops.index("ds_load_b32"), ops.index("global_load_b32")
-    assert flag < data
-    assert any(op.startswith("lgkmcnt(0)") for op in ops[flag:data])
+    text = module_text(translate_kernel(threads(), reader.symbol), DEFAULT)
+    flag, data = text.index("load i32, ptr addrspace(3)"), text.index("load i32, ptr addrspace(1)")
+    assert flag < text.index('fence syncscope("workgroup") acquire') < data
 
 
 ACQUIRE = Operation("ld", "acquire", "gpu")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -29,14 +31,28 @@ def main() -> None:
     """
 
 
-_files = click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path))
-_sample = click.option("--sample", "count", type=int, help="Only so many kernels, drawn by --seed.")
-_seed = click.option("--seed", type=int, default=1, show_default=True)
+_CHOICE = (
+    click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path)),
+    click.option("--sample", type=int, help="Only so many kernels, drawn by --seed."),
+    click.option("--first", type=int, help="Only so many of the sample."),
+    click.option("--seed", type=int, default=1, show_default=True),
+)
 
 
-def _made(files: Sequence[Path], count: int | None, seed: int) -> list[Made]:
-    chosen = list(files) or fixtures()
-    return list(all_of(chosen) if count is None else sampled(chosen, count, seed))
+def _on_kernels(command: Callable[..., None]) -> Callable[..., None]:
+    """A command on code: it gets the code of the chosen kernels, and the seed."""
+
+    @wraps(command)
+    def run(
+        files: tuple[Path, ...], sample: int | None, first: int | None, seed: int, **rest: Any
+    ) -> None:
+        chosen = list(files) or fixtures()
+        some = all_of(chosen) if sample is None else sampled(chosen, sample, seed, first)
+        command(list(some), seed, **rest)
+
+    for option in reversed(_CHOICE):
+        run = option(run)
+    return run
 
 
 def _read(pieces: Sequence[Made]) -> tuple[list[tuple[Decoded, ...]], Opcodes]:
@@ -49,15 +65,12 @@ def _read(pieces: Sequence[Made]) -> tuple[list[tuple[Decoded, ...]], Opcodes]:
 
 
 @main.command()
-@_files
-@_sample
-@_seed
-def check(files: tuple[Path, ...], count: int | None, seed: int) -> None:
+@_on_kernels
+def check(pieces: list[Made], _seed: int) -> None:
     """Is a wait missing, a hazard open, the code malformed?  1 if so.
 
     A line for each kernel that LLVM's passes would change, and a sum.
     """
-    pieces = _made(files, count, seed)
     codes, opcodes = _read(pieces)
     bad = 0
     for piece, verdict in zip(pieces, judged(codes, opcodes), strict=True):
@@ -75,16 +88,13 @@ def check(files: tuple[Path, ...], count: int | None, seed: int) -> None:
 
 
 @main.command()
-@_files
-@_sample
-@_seed
+@_on_kernels
 @click.option("--trials", type=int, default=240, show_default=True)
-def remove(files: tuple[Path, ...], count: int | None, seed: int, trials: int) -> None:
+def remove(pieces: list[Made], seed: int, trials: int) -> None:
     """Take waits away, one at a time: does LLVM want them back?
 
     A line for each that it does not want, with the reason.
     """
-    pieces = _made(files, count, seed)
     codes, opcodes = _read(pieces)
     done = removed.trials(codes, removed.draw(codes, trials, seed), opcodes)
     for trial in done:
@@ -95,12 +105,9 @@ def remove(files: tuple[Path, ...], count: int | None, seed: int, trials: int) -
 
 
 @main.command()
-@_files
-@_sample
-@_seed
-def balance(files: tuple[Path, ...], count: int | None, seed: int) -> None:
+@_on_kernels
+def balance(pieces: list[Made], _seed: int) -> None:
     """How many waits we write, and how many LLVM would for the same code."""
-    pieces = _made(files, count, seed)
     codes, opcodes = _read(pieces)
     for engine in sorted({piece.engine for piece in pieces}):
         mine = [c for c, piece in zip(codes, pieces, strict=True) if piece.engine == engine]
@@ -114,13 +121,10 @@ def balance(files: tuple[Path, ...], count: int | None, seed: int) -> None:
 
 
 @main.command(name="comgr")
-@_files
-@_sample
-@_seed
+@_on_kernels
 @click.option("--version", default="7.2.4", show_default=True, help="Of tools.rocm.")
-def comgr_(files: tuple[Path, ...], count: int | None, seed: int, version: str) -> None:
+def comgr_(pieces: list[Made], _seed: int, version: str) -> None:
     """What AMD's comgr reads in code objects, against what we say.  1 if anything differs."""
-    pieces = _made(files, count, seed)
     differ = instructions = 0
     said = comgr.read([piece.code_object for piece in pieces], version)
     for piece, seen in zip(pieces, said, strict=True):

@@ -62,7 +62,7 @@ def differences(made: Made, seen: Seen) -> list[str]:
     if seen.isa != mine.target.isa:
         found.append(f"ISA {seen.isa}, not {mine.target.isa}")
     found += _compared("", seen.metadata, _as_text(mine.metadata))
-    (code,) = decode([mine.text])
+    (code,) = decode([mine.text], halves=True)
     theirs = [(inst.size, " ".join(inst.text.split())) for inst in code]
     found += [f"{a}, not {b}" for a, b in zip(seen.text, theirs, strict=False) if a != b]
     if len(seen.text) != len(theirs):

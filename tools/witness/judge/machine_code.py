@@ -57,19 +57,21 @@ class Decoded:
         return self.at + 4 + 4 * (distance - ((distance & 0x8000) << 1))
 
 
+_WHOLE = (f"-mattr={FEATURES}",)
 _ENCODING = re.compile(r"\t(.*?)\s*; encoding: \[([^\]]*)\]")
 _OPCODE = re.compile(r"<MCInst #\d+ (\w+)>?$")
 _OPERAND = re.compile(r"<MCOperand (Reg|Imm|SFPImm|DFPImm|Expr):(.*?)>{1,2}$")
 
 
-def decode(codes: Sequence[bytes]) -> list[tuple[Decoded, ...]]:
-    """The instructions of several pieces of code, each decoded for itself.
+def decode(codes: Sequence[bytes], *, halves: bool = False) -> list[tuple[Decoded, ...]]:
+    """The instructions of several pieces of code, each decoded for itself.  ``halves``: operands of
+    16 bits are named as halves of registers, as LLVM prints them where it is not told otherwise.
 
     Raises:
         JudgeError: LLVM finds bytes that are no instruction.
     """
     text = " ".join(f"0x{byte:02x}" for code in codes for byte in code)
-    words = ["-disassemble", "-show-inst", "-show-encoding", f"-mattr={FEATURES}"]
+    words = ["-disassemble", "-show-inst", "-show-encoding", *([] if halves else _WHOLE)]
     done = run("llvm-mc", words, text)
     if done.returncode or "warning:" in done.stderr or "error:" in done.stderr:
         raise JudgeError(f"llvm-mc: {done.stderr.strip()[:500]}")

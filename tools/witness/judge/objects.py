@@ -46,9 +46,12 @@ def all_of(files: Sequence[Path]) -> Iterator[Made]:
             yield from made(name, cubin, kernel)
 
 
-def sampled(files: Sequence[Path], count: int, seed: int) -> Iterator[Made]:
-    """A seeded sample of files' kernels, as `tools.kernel_digests` draws it."""
-    for name, cubin, kernel in sample(files, count, seed):
+def sampled(
+    files: Sequence[Path], count: int, seed: int, first: int | None = None
+) -> Iterator[Made]:
+    """A seeded sample of files' kernels, as `tools.kernel_digests` draws it; of its kernels the
+    ``first`` ones."""
+    for name, cubin, kernel in sample(files, count, seed)[:first]:
         yield from made(name, cubin, kernel)
 
 
