@@ -30,6 +30,8 @@ _INFINITY = {16: 0x7C00, 32: 0x7F800000, 64: 0x7FF << 52}
 # The least number that is not below the normal numbers when rounded to their precision, in the
 # wider format, and the width of that.
 _BORDER = {16: (0x387FF000, 32), 32: (0x380FFFFFF0000000, 64)}
+# Bits of llvm.is.fpclass, of both signs.
+_NORMAL, _SUBNORMAL, _ZERO, _ANY = 0x108, 0x90, 0x60, 0x3FF
 _MAGNITUDE = {16: 0x7FFF, 32: 0x7FFFFFFF, 64: (1 << 63) - 1}
 
 
@@ -50,6 +52,8 @@ class LaneDomain(LlvmLanes):
         self._exponent_of: dict[str, Val] = {}
         self._sign_of: dict[str, Val] = {}
         self._tiny_test_of: dict[str, Val] = {}
+        self._field_of: dict[str, Val] = {}
+        self._end_test_of: dict[str, tuple[Val, int]] = {}
         self._no_denormal: set[str] = set()
 
     # -- tests for NaN ----------------------------------------------------------------------------
@@ -65,11 +69,34 @@ class LaneDomain(LlvmLanes):
         return out
 
     def eq(self, a: Val, b: Val) -> Val:
-        out = super().eq(a, b)
+        """A test of all bits of an exponent is one of the number's class."""
         tested = self._exponent_of.get(a.ref)
         if tested is not None and b.const == 0:
+            out = self._is_class(tested, _ZERO | _SUBNORMAL)
             self._tiny_test_of[out.ref] = tested
+            return out
+        out = super().eq(a, b)
+        tested = self._field_of.get(a.ref)
+        if tested is not None and b.const in (0, 255):
+            self._end_test_of[out.ref] = (tested, b.const)
         return out
+
+    def extract(self, a: Val, lo: int, width: int) -> Val:
+        out = super().extract(a, lo, width)
+        if a.const is None and (a.width, lo, width) == (32, 23, 8):
+            self._field_of[out.ref] = a
+        return out
+
+    def or_(self, a: Val, b: Val) -> Val:
+        one, other = self._end_test_of.get(a.ref), self._end_test_of.get(b.ref)
+        if one is not None and other is not None and one[0] == other[0] and one[1] != other[1]:
+            return self._is_class(one[0], _ANY & ~_NORMAL)
+        return super().or_(a, b)
+
+    def _is_class(self, a: Val, which: int) -> Val:
+        self.fn.module.declare("i1 @llvm.is.fpclass.f32(float, i32 immarg)")
+        given = f"float {self.as_float(a, False)}, i32 {which}"
+        return Val(self.fn.emit(f"call i1 @llvm.is.fpclass.f32({given})"), 1, False)
 
     def ult(self, a: Val, b: Val) -> Val:
         """An integer comparison with infinity is LLVM's test for NaN."""
