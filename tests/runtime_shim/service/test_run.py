@@ -301,8 +301,9 @@ def test_interrupts_ignored_at_start(env: dict[str, str], tmp_path: Path) -> Non
 def test_the_tests_under_ignored_interrupts() -> None:
     """Those that wait for Ctrl-C would wait forever: pytest's start puts it back."""
     text = (
-        "import signal, sys; sys.path.insert(0, 'tests'); import conftest; "
-        "conftest.pytest_configure(); print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
+        "import signal, sys, types; sys.path.insert(0, 'tests'); import conftest; "
+        "none = types.SimpleNamespace(option=None); "
+        "conftest.pytest_configure(none); print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
     )
     done = subprocess.run(
         [sys.executable, "-c", text], cwd=Path(__file__).resolve().parents[3],
