@@ -44,7 +44,7 @@ def const(n: int, width: int) -> Val:
 
 
 # !0: loads of values that never change; !1: the first target of a branch is the likely one.
-METADATA = '\n!0 = !{}\n!1 = !{!"branch_weights", i32 2000, i32 1}\n'
+METADATA = '\n!0 = !{}\n!1 = !{!"branch_weights", i32 1000000, i32 1}\n'
 
 
 class Module:

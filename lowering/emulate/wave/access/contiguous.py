@@ -25,19 +25,23 @@ def _list(numbers: Sequence[int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Starts:
-    """``hit``: the active lanes are side by side; ``at`` the 64-bit addresses of lanes 0 and 16."""
+    """``hit``: the active lanes are side by side; ``lower`` the lower one of lane 0's and lane 16's
+    address without the base, ``offsets`` how far they lie above it, ``width`` the greater of these.
+    All of 64 bits, and the same values for all accesses by one address register, whatever
+    their bases."""
 
     hit: Val
-    at: tuple[Val, Val]
+    lower: Val
+    offsets: tuple[Val, Val]
+    width: Val
 
 
-def greater(c: Context, a: Val, b: Val) -> Val:
-    """The greater of two unsigned scalars."""
-    name = f"llvm.umax.{a.type}"
+def _of_two(c: Context, what: str, a: Val, b: Val) -> Val:
+    """umin or umax of scalars."""
+    name = f"llvm.{what}.{a.type}"
     c.module.declare(f"{a.type} @{name}({a.type}, {a.type})")
-    return Val(
-        c.fn.emit(f"call {a.type} @{name}({a.type} {a.ref}, {a.type} {b.ref})"), a.width, False
-    )
+    ref = c.fn.emit(f"call {a.type} @{name}({a.type} {a.ref}, {a.type} {b.ref})")
+    return Val(ref, a.width, False)
 
 
 def _halves(c: Context, value: Val) -> tuple[tuple[Val, Val], Val]:
@@ -54,7 +58,7 @@ def _halves(c: Context, value: Val) -> tuple[tuple[Val, Val], Val]:
     return (low, high), Val(fn.emit(text), value.width, True)
 
 
-def starts(c: Context, lo: Val, hi: Val | None, base: Val, bytes_: int, *, short: bool) -> Starts:
+def starts(c: Context, lo: Val, hi: Val | None, bytes_: int, *, short: bool) -> Starts:
     """Whether the lanes of each half are at its first lane's address + i * ``bytes_``.
 
     ``short``: an address that leaves 32 bits is out of range anyway.
@@ -72,8 +76,10 @@ def starts(c: Context, lo: Val, hi: Val | None, base: Val, bytes_: int, *, short
     ok = d.eq(d.or_(d.mask_of(hit), d.not_(c.state.exec_mask())), const(-1, 32))
     if not short:
         end = const((1 << 32) - HALF * bytes_, 32)
-        ok = d.and_(ok, d.ult(greater(c, first, second), end))
-    return Starts(ok, (d.add(low, base), d.add(high, base)))
+        ok = d.and_(ok, d.ult(_of_two(c, "umax", first, second), end))
+    lower = _of_two(c, "umin", low, high)
+    offsets = d.sub(low, lower), d.sub(high, lower)
+    return Starts(ok, lower, offsets, d.or_(*offsets))  # one of them is 0
 
 
 # --- loads -----------------------------------------------------------------------------------
@@ -192,4 +198,4 @@ def blend(c: Context, at: Sequence[str], data: Val, lanes: Val) -> None:
         c.fn.do(f"store {part} {new}, ptr {p}, align 4")
 
 
-__all__ = ["Starts", "blend", "greater", "load", "masked_store", "starts", "store"]
+__all__ = ["Starts", "blend", "load", "masked_store", "starts", "store"]

@@ -74,43 +74,39 @@ def _aligned(c: Context, address: Val, align: int) -> Val:
     return d.eq(d.and_(address, const(align - 1, 64)), const(0, 64))
 
 
-def _pointers(c: Context, space: str, at: Sequence[Val], span: int) -> tuple[Val, list[str]]:
-    """(whether `span` bytes from each of some scalar addresses are inside, the host pointers)."""
+def _inside(c: Context, space: str, address: Val, span: Val) -> tuple[Val, str]:
+    """(whether `span` bytes, at least 1, from a scalar address are inside, the host pointer)."""
     d, fn = c.d, c.fn
     if space == "l":
         size = d.zext(Val(member(c, WaveLayout.LDS_SIZE, "i32"), 32, False), 64)
-        end = d.add(_greatest(c, at), const(span, 64))
+        inside = d.not_(d.ult(size, d.add(address, span)))
         base = member(c, WaveLayout.LDS, "ptr")
-        pointers = [fn.emit(f"getelementptr i8, ptr {base}, i64 {a.ref}") for a in at]
-        return d.not_(d.ult(size, end)), pointers
+        return inside, fn.emit(f"getelementptr i8, ptr {base}, i64 {address.ref}")
     base_, size_ = (
         Val(member(c, m), 64, False) for m in (WaveLayout.ARENA_BASE, WaveLayout.ARENA_SIZE)
     )
     c.module.declare("i64 @llvm.usub.sat.i64(i64, i64)")
-    room = fn.emit(f"call i64 @llvm.usub.sat.i64(i64 {size_.ref}, i64 {span - 1})")
-    inside = d.ult(_greatest(c, [d.sub(a, base_) for a in at]), Val(room, 64, False))
-    return inside, [fn.emit(f"inttoptr i64 {a.ref} to ptr") for a in at]
-
-
-def _greatest(c: Context, values: Sequence[Val]) -> Val:
-    out = values[0]
-    for value in values[1:]:
-        out = contiguous.greater(c, out, value)
-    return out
+    less = d.sub(span, const(1, 64))
+    room = fn.emit(f"call i64 @llvm.usub.sat.i64(i64 {size_.ref}, i64 {less.ref})")
+    inside = d.ult(d.sub(address, base_), Val(room, 64, False))
+    return inside, fn.emit(f"inttoptr i64 {address.ref} to ptr")
 
 
 def _pointer(c: Context, space: str, address: Val, span: int) -> tuple[Val, str]:
-    inside, (pointer,) = _pointers(c, space, [address], span)
-    return inside, pointer
+    return _inside(c, space, address, const(span, 64))
 
 
 def _side_by_side(c: Context, a: Address, bytes_: int, align: int) -> tuple[Val, list[str]]:
     """(whether each half's lanes are side by side, aligned and inside, the halves' pointers)."""
-    d = c.d
-    starts = contiguous.starts(c, a.lo, a.hi, a.base, bytes_, short=a.space == "l")
-    inside, at = _pointers(c, a.space, starts.at, contiguous.HALF * bytes_)
-    ok = d.and_(starts.hit, inside)
-    return d.and_(ok, _aligned(c, d.or_(*starts.at), align)), at
+    d, fn = c.d, c.fn
+    starts = contiguous.starts(c, a.lo, a.hi, bytes_, short=a.space == "l")
+    lower = d.add(starts.lower, a.base)
+    span = d.add(starts.width, const(contiguous.HALF * bytes_, 64))
+    inside, p = _inside(c, a.space, lower, span)
+    ok = d.and_(starts.hit, _aligned(c, starts.width, align))
+    ok = d.and_(d.and_(ok, inside), _aligned(c, lower, align))
+    at = [fn.emit(f"getelementptr i8, ptr {p}, i64 {o.ref}") for o in starts.offsets]
+    return ok, at
 
 
 def scalar_pointer(c: Context, address: Val, span: int) -> str:
