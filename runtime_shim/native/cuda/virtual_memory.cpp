@@ -19,9 +19,14 @@ const hipMemAllocationProp *to_hip(const CUmemAllocationProp *prop) {
 
 }  // namespace
 
+constexpr size_t kGranule = 2u << 20;
+
 SX_API cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop, int option) {
   return enter<Need::Init>(__func__, [&] {
-    return SX_HIP(hipMemGetAllocationGranularity, granularity, ::to_hip(prop), option);
+    CUresult result = SX_HIP(hipMemGetAllocationGranularity, granularity, ::to_hip(prop), option);
+    // AMD's is a page of the host's; programs know NVIDIA's 2 MiB, which is a multiple of it.
+    if (result == CUDA_SUCCESS && *granularity < kGranule && kGranule % *granularity == 0) *granularity = kGranule;
+    return result;
   });
 }
 

@@ -34,7 +34,7 @@ uint64_t memory_available();
 int memory_file(uint64_t handle, uint64_t &size);
 uint64_t buffer_of_file(int fd, uint64_t &size);
 // Puts [offset, offset + size) of such a buffer at an address of the card; takes it away.
-int memory_show(uint64_t handle, uint64_t offset, uint64_t size, uint64_t va);
+int memory_show(uint64_t handle, uint64_t offset, uint64_t size, uint64_t va, bool read_only);
 int memory_hide(uint64_t va, uint64_t size);
 // Host memory that the card reaches at its own address.
 int memory_svm(SvmArgs &args);

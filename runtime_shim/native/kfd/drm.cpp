@@ -44,6 +44,7 @@ struct GemMmap {
 
 constexpr unsigned kHandleKms = 1, kHandleDmabuf = 2;
 constexpr unsigned kVaMap = 1, kVaUnmap = 2;
+constexpr uint64_t kVaWritable = 1u << 2;  // AMDGPU_VM_PAGE_WRITEABLE
 constexpr unsigned long kGemMmap = 1;
 
 int unknown(const char *what) {
@@ -130,8 +131,9 @@ SX_DRM int amdgpu_bo_cpu_map(BufferObject *buffer, void **host) {
   return 0;
 }
 
-SX_DRM int amdgpu_bo_va_op(const BufferObject *buffer, uint64_t offset, uint64_t size, uint64_t va, uint64_t, uint32_t operation) {
-  if (operation == kVaMap) return -memory_show(buffer->handle, offset, size, va);
+SX_DRM int amdgpu_bo_va_op(const BufferObject *buffer, uint64_t offset, uint64_t size, uint64_t va, uint64_t flags,
+                           uint32_t operation) {
+  if (operation == kVaMap) return -memory_show(buffer->handle, offset, size, va, !(flags & kVaWritable));
   if (operation == kVaUnmap) return -memory_hide(va, size);
   return unknown("such operation on addresses");
 }

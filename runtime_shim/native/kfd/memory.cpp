@@ -34,7 +34,8 @@ struct Buffer {
 
 struct View {  // of a part of the card's address space
   uint64_t size = 0, host = 0;
-  bool own = false;  // the mapping at `host` is this view's
+  bool own = false;        // the mapping at `host` is this view's
+  bool read_only = false;  // for the card
 };
 
 struct Memory {
@@ -92,7 +93,7 @@ int memory_alloc(AllocArgs &args) {
   if (args.flags & kVram && (buffer.size > config().device_memory || m.used > config().device_memory - buffer.size)) return ENOMEM;
   int error = 0;
   if (args.flags & kUserptr) buffer.host = args.mmap_offset;
-  else if (args.va >= kCanonicalEnd) error = make_file(buffer);
+  else if (!args.va || args.va >= kCanonicalEnd) error = make_file(buffer);
   else error = make_pages(buffer);
   if (error) return error;
   if (args.flags & kVram) m.used += buffer.size;
@@ -111,7 +112,7 @@ int memory_map(uint64_t handle) {
   if (buffer.mapped || buffer.file >= 0) return 0;
   if (overlaps(m.views, buffer.va, buffer.size)) return EINVAL;
   buffer.mapped = true;
-  m.views[buffer.va] = {buffer.size, buffer.host, false};
+  m.views[buffer.va] = {buffer.size, buffer.host, false, false};
   m.generation.fetch_add(1);
   return 0;
 }
@@ -171,16 +172,18 @@ uint64_t buffer_of_file(int fd, uint64_t &size) {
   return 0;
 }
 
-int memory_show(uint64_t handle, uint64_t offset, uint64_t size, uint64_t va) {
+int memory_show(uint64_t handle, uint64_t offset, uint64_t size, uint64_t va, bool read_only) {
   Memory &m = memory();
   std::unique_lock<std::shared_mutex> guard(m.mutex);
   auto found = m.buffers.find(handle);
   if (found == m.buffers.end() || found->second.file < 0 || offset > found->second.size || size > found->second.size - offset ||
       overlaps(m.views, va, size))
     return EINVAL;
-  void *at = system_mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, found->second.file, static_cast<int64_t>(offset));
+  // At the same address for the processor, which the runtime has reserved: HIP's own copies may go there.
+  void *at = system_mmap(reinterpret_cast<void *>(va), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, found->second.file,
+                         static_cast<int64_t>(offset));
   if (at == MAP_FAILED) return ENOMEM;
-  m.views[va] = {size, reinterpret_cast<uint64_t>(at), true};
+  m.views[va] = {size, va, true, read_only};
   m.generation.fetch_add(1);
   return 0;
 }
@@ -190,7 +193,7 @@ int memory_hide(uint64_t va, uint64_t size) {
   std::unique_lock<std::shared_mutex> guard(m.mutex);
   auto found = m.views.find(va);
   if (found == m.views.end() || !found->second.own || found->second.size != size) return EINVAL;
-  munmap(reinterpret_cast<void *>(found->second.host), size);
+  system_mmap(reinterpret_cast<void *>(va), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
   m.views.erase(found);
   m.generation.fetch_add(1);
   return 0;
@@ -214,6 +217,7 @@ void *memory_at(uint64_t va, uint64_t &size, bool write) {
   if (!memory_range(va, range)) return nullptr;
   size = std::min(size, range.end - va);
   static std::atomic<uint32_t> access{0x80000000};  // numbers that no launch has
+  if (write && range.guarded) return nullptr;
   if (range.probes && !range.probes->allow(va, size, write, ++access)) return nullptr;
   return reinterpret_cast<void *>(va + range.shift);
 }
@@ -251,6 +255,7 @@ bool memory_range(uint64_t address, Range &out) {
       out.begin = va;
       out.end = va + view.size;
       out.shift = view.host - va;
+      out.guarded = view.read_only;
       return true;
     }
   }

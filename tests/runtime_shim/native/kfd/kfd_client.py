@@ -258,11 +258,36 @@ def twice(card: Card, code: bytes) -> dict[str, Any]:
     return {"first": first, "exception": get(queue.error, "<Q")[0]}
 
 
+def shown(card: Card) -> dict[str, Any]:
+    """Memory without an address: exported, imported as libdrm has it, and given one."""
+    handle = card.ask(0x16, "<4Q2I", 0, 2 * PAGE, 0, 0, GPU, 1)[2]
+    fd = card.ask(0x24, "<QII", handle, 0, 0)[2]
+    size = card.ask(0x1C, "<QQ4I", 0, 0, 0, 0, 0, fd)[0]
+    with mmap.mmap(fd, size) as view:
+        view[PAGE : PAGE + 3] = b"abc"
+    render = os.open("/dev/dri/renderD128", os.O_RDWR)
+    device, words = ctypes.c_void_p(), (ctypes.c_uint32 * 2)()
+    libc.amdgpu_device_initialize(render, words, ctypes.byref(words, 4), ctypes.byref(device))
+    found = (ctypes.c_uint64 * 2)()
+    imported = libc.amdgpu_bo_import(device, 2, fd, found)
+    buffer = ctypes.c_void_p(found[0])
+    at = libc.mmap(None, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+    place = (ctypes.c_uint64(PAGE), ctypes.c_uint64(PAGE), ctypes.c_uint64(at), ctypes.c_uint64(6))
+    mapped = libc.amdgpu_bo_va_op(buffer, *place, 1)
+    text = ctypes.string_at(at, 3).decode()
+    return {
+        "size": size,
+        "codes": [imported, mapped, libc.amdgpu_bo_va_op(buffer, *place, 1)],
+        "text": text,
+        "hidden": libc.amdgpu_bo_va_op(buffer, *place, 2),
+    }
+
+
 def main() -> None:
     card = Card()
     what = globals()[sys.argv[2]]
     code = Path(sys.argv[1]).read_bytes()
-    result = what(card) if what is version else what(card, code)
+    result = what(card) if what in (version, shown) else what(card, code)
     print(json.dumps(result))
     assert mmap.PAGESIZE == PAGE
 

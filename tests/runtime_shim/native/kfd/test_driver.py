@@ -158,3 +158,10 @@ def test_other_code_at_the_same_place(client: Client) -> None:
     assert found["first"] == 0
     assert found["exception"] == 1 << CODE
     assert "SX0873" in said
+
+
+def test_memory_without_an_address(client: Client) -> None:
+    """What hipMemCreate asks for: two names of the same memory; a second mapping is refused."""
+    found, said = client("shown")
+    assert found == {"size": 8192, "codes": [0, 0, -22], "text": "abc", "hidden": 0}
+    assert said == ""
