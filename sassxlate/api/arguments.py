@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -72,7 +72,7 @@ def _bytes(parameter: Parameter, value: Any) -> bytes:
 def _own_bytes(value: Any, kind: str) -> bytes | None:
     """The bytes of a value that has a size of its own; otherwise None."""
     if isinstance(value, np.generic):
-        scalar: Any = value
+        scalar = cast("Any", value)
         floating = isinstance(value, np.floating)
         if (kind in _C_FLOATS and not floating) or (_is_integer(kind) and floating):
             raise ValueError(f"{value!r} is no value of it")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -208,7 +208,7 @@ def emulate(
         values: list[Any] = []
         for number, value in enumerate(arguments):
             if isinstance(value, np.ndarray):
-                array: NDArray[Any] = value
+                array = cast("NDArray[Any]", value)
                 buffers[number] = where.copy(array)
                 values.append(buffers[number])
             else:
