@@ -4,28 +4,21 @@
 // (s_sleep, fuel); waves that wait at a barrier are released when the last live wave arrives.  If
 // workgroups only yield, the worker begins more of them: they may be waiting for a workgroup that has
 // not begun, as in a barrier over the grid or a scan that looks back.
-#include "launch.h"
-
-#include "device_memory.h"
-#include "fiber.h"
-#include "log.h"
 #include "per_thread.h"
 #include "state.h"
 #include "strict.h"
 #include "threads.h"
 #include "tiers.h"
 #include "watchdog.h"
+#include "wave.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <deque>
 #include <sched.h>
 #include <sys/mman.h>
 #include <utility>
-#include <x86intrin.h>
 
 namespace sx {
 namespace {
@@ -33,242 +26,8 @@ namespace {
 constexpr size_t kLdsMax = 64u << 10;
 // A worker's, so that stacks do not exhaust memory; more than the device advertises room for.
 constexpr unsigned kMaxResidentWaves = 4096;
-constexpr uint32_t kFaultTime = 101;    // the watchdog's
-constexpr uint32_t kFaultMemory = 100;  // no memory for a workgroup's stacks or scratch; not of compiled code
 
-enum class WaveState : uint8_t { New, Ready, AtBarrier, Ended };
-enum class Event : uint8_t { Ended, Barrier, Gave, Slept, Turn, Stopped };
-
-struct Group;
-
-struct alignas(64) Wave {
-  SxWave regs;
-  Group *group;
-  Fiber *fiber;
-  WaveState state;
-  Event event;
-  uint32_t index;
-  uint32_t filled;  // the number of the launch whose registers it holds; 0: none
-  uint64_t turns;  // times that it received fuel
-  // The ranges that the slow path found last, valid while the generation stays; the next one takes the place `oldest`.
-  uint64_t range_generation;
-  Range ranges[4];
-  unsigned oldest;
-};
-
-struct Group {
-  Launch *launch = nullptr;
-  uint32_t id[3] = {0, 0, 0};
-  unsigned live = 0, arrived = 0;
-  unsigned first_wave = 0;  // the wave that is run first
-  Wave *last = nullptr;  // the wave that suspended itself last
-  unsigned turns = 0;  // times it yielded since workgroups were last added
-  uint64_t executed = 0;  // instructions of the waves that have ended
-  std::vector<Wave> waves;
-  uint8_t *lds = nullptr;
-  uint8_t *scratch = nullptr;
-  size_t scratch_capacity = 0;
-};
-
-void suspend(Wave *wave, Event event) {
-  wave->event = event;
-  wave->group->last = wave;
-  fiber_suspend(wave->fiber);
-}
-
-// The wave that the scheduler would run next, if it is of the same round and has begun; otherwise null.
-Wave *next_begun(const Wave &wave) {
-  Group &group = *wave.group;
-  size_t index = size_t{wave.index} + 1;
-  if (index == group.waves.size()) index = 0;
-  Wave &next = group.waves[index];
-  return index != group.first_wave && next.state == WaveState::Ready ? &next : nullptr;
-}
-
-Wave *wave_of(SxWave *w) { return static_cast<Wave *>(w->host); }
-
-// ---- Functions called by compiled code (SxRuntime); all on the wave's fiber.
-
-void runtime_barrier(SxWave *w, uint32_t) {
-  Wave *wave = wave_of(w);
-  Group &group = *wave->group;
-  if (group.live == 1) return;  // no other wave to wait for
-  Wave *next = group.arrived + 1 < group.live ? next_begun(*wave) : nullptr;
-  if (!next) return suspend(wave, Event::Barrier);
-  // Without a way through the scheduler: half the switches, and the processor foresees where they lead.
-  wave->event = Event::Barrier;
-  wave->state = WaveState::AtBarrier;
-  ++group.arrived;
-  fiber_pass(wave->fiber, next->fiber);
-}
-
-// Strict mode makes waves yield at different places with every seed.
-int64_t fuel_for(Wave &wave) {
-  if (!config().strict) return config().fuel;
-  uint64_t place = uint64_t{wave.group->id[0]} << 32 | wave.group->id[1] << 16 | wave.group->id[2];
-  return 1 + static_cast<int64_t>(strict_mix(place, ++wave.turns << 8 | wave.index) % static_cast<uint64_t>(config().fuel));
-}
-
-// The first fault of a launch counts; it ends the launch.
-void record_fault(const Group &group, FaultRecord fault) {
-  Launch &launch = *group.launch;
-  std::copy(group.id, group.id + 3, fault.group);
-  {
-    std::lock_guard<std::mutex> guard(launch.fault_mutex);
-    if (launch.fault.kind == 0) launch.fault = fault;
-  }
-  launch.aborted.store(true);
-}
-
-// A wave that yields at `pc`, or has not begun, in a launch whose time is over.
-void check_time(const Wave &wave, uint32_t pc) {
-  const Launch &launch = *wave.group->launch;
-  if (!launch.overdue.load(std::memory_order_relaxed) || launch.aborted.load(std::memory_order_relaxed)) return;
-  FaultRecord fault;
-  fault.kind = kFaultTime;
-  fault.pc = pc;
-  fault.wave = wave.index;
-  record_fault(*wave.group, fault);
-}
-
-void runtime_yield(SxWave *w, uint32_t pc) {
-  Wave *wave = wave_of(w);
-  if (pc & SX_TURN) {
-    if (wave->group->live == 1) return;
-    return suspend(wave, wave->group->launch->aborted.load(std::memory_order_relaxed) ? Event::Stopped : Event::Turn);
-  }
-  // Fuel left means s_sleep, or the watchdog: the wave has no use for its turn.
-  Event event = w->fuel > 0 ? Event::Slept : Event::Gave;
-  w->fuel = fuel_for(*wave);
-  check_time(*wave, pc);
-  suspend(wave, wave->group->launch->aborted.load(std::memory_order_relaxed) ? Event::Stopped : event);
-}
-
-void runtime_fault(SxWave *w, uint32_t kind, uint32_t pc, uint32_t lane, uint64_t address) {
-  Wave *wave = wave_of(w);
-  FaultRecord fault;
-  fault.kind = kind;
-  fault.pc = pc;
-  fault.lane = lane;
-  fault.address = address;
-  fault.wave = wave->index;
-  record_fault(*wave->group, fault);
-  for (;;) suspend(wave, Event::Stopped);
-}
-
-// Of registered memory, which the application may have unmapped or protected since.
-bool allowed(const Range &range, uint32_t launch, uint64_t address, uint32_t size, uint32_t access) {
-  return (!(access & (SX_READ | SX_ATOMIC)) || range.probes->allow(address, size, false, launch)) &&
-         (!(access & (SX_WRITE | SX_ATOMIC)) || range.probes->allow(address, size, true, launch));
-}
-
-// The mapped range around an address; null if there is none.
-const Range *range_of(Wave &wave, uint64_t address) {
-  uint64_t generation = memory_generation();
-  if (wave.range_generation != generation) {
-    wave.range_generation = generation;
-    for (Range &range : wave.ranges) range = Range();
-  }
-  for (const Range &range : wave.ranges)
-    if (range.holds(address)) return &range;
-  Range &place = wave.ranges[wave.oldest++ % 4];
-  if (memory_range(address, place)) return &place;
-  place = Range();
-  return nullptr;
-}
-
-void *runtime_resolve(SxWave *w, uint64_t address, uint32_t size, uint32_t access, uint32_t pc, uint32_t lane) {
-  Wave *wave = wave_of(w);
-  const Launch &launch = *wave->group->launch;
-  const Range *range = range_of(*wave, address);
-  if (!range || size > range->end - address || (range->guarded && access & (SX_WRITE | SX_ATOMIC))) {
-    runtime_fault(w, SX_FAULT_ADDRESS, pc, lane, address);
-    return nullptr;  // not reached
-  }
-  if (range->probes && !allowed(*range, launch.number, address, size, access))
-    runtime_fault(w, SX_FAULT_ADDRESS, pc, lane, address);
-  if (range->internal && config().strict) {
-    // Of the arguments a kernel may only read its own.
-    if (access != SX_READ || address < launch.kernarg || address + size > launch.kernarg + launch.kernarg_slot)
-      runtime_fault(w, SX_FAULT_ADDRESS, pc, lane, address);
-  }
-  return reinterpret_cast<void *>(address + range->shift);
-}
-
-uint64_t nanoseconds() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<uint64_t>(t.tv_sec) * 1000000000u + static_cast<uint64_t>(t.tv_nsec);
-}
-
-uint64_t runtime_clock(SxWave *, uint32_t which) { return which == 0 ? __rdtsc() : nanoseconds() / 10; }
-
-uint64_t runtime_message(SxWave *, uint32_t simm16, uint32_t, uint32_t) {
-  // RDNA3 ISA, message types of S_SENDMSG_RTN: 131 is GET_REALTIME; the others concern the driver.
-  return (simm16 & 0xff) == 131 ? nanoseconds() / 10 : 0;
-}
-
-// Not constant: the watchdog sets `stop`.
-SxRuntime g_runtime = {runtime_barrier, runtime_yield,   runtime_resolve, runtime_fault,
-                            runtime_clock,   runtime_message, 0, 0, {}};
-
-// A wave's registers are only written when it is first run, which keeps them in the cache.  Of one workgroup of a launch
-// to the next only a few differ, since compiled code has its registers elsewhere.
-void fill_registers(Group &group, Wave &wave) {
-  const Launch &launch = *group.launch;
-  const SxWave &first = launch.templates[wave.index];
-  static const bool strict = config().strict;
-  if (wave.filled != launch.number || strict) {
-    memcpy(&wave.regs, &first, launch.template_size);
-    wave.filled = launch.number;
-  } else {
-    wave.regs.fuel = first.fuel;
-    wave.regs.executed = 0;
-  }
-  for (int axis = 0; axis < 3; ++axis) wave.regs.sgpr[launch.group_id_register[axis]] = group.id[axis];
-  wave.regs.lds = group.lds;
-  wave.regs.scratch = group.scratch + size_t{wave.index} * 32 * launch.scratch_size;
-  wave.regs.rt = &g_runtime;
-  wave.regs.host = &wave;
-  if (strict) wave.regs.fuel = fuel_for(wave);
-  wave.state = WaveState::Ready;
-}
-
-// The wave has ended; if the next one of its workgroup has not begun, it continues in the same fiber, without a detour
-// through the scheduler.  Null if the scheduler is to decide.
-Wave *follow(Wave &wave) {
-  Group &group = *wave.group;
-  const Launch &launch = *group.launch;
-  size_t index = size_t{wave.index} + 1;
-  if (index == group.waves.size()) index = 0;
-  Wave &next = group.waves[index];
-  if (next.state != WaveState::New || launch.aborted.load(std::memory_order_relaxed) ||
-      launch.overdue.load(std::memory_order_relaxed))
-    return nullptr;
-  next.fiber = wave.fiber;
-  next.fiber->user = &next;
-  wave.fiber = nullptr;
-  wave.state = WaveState::Ended;
-  group.executed += wave.regs.executed;
-  --group.live;
-  fill_registers(group, next);
-  return &next;
-}
-
-[[noreturn]] void wave_body(Fiber *fiber) {
-  for (;;) {  // a fiber whose wave has ended runs the next one from the same stack
-    Wave *wave = static_cast<Wave *>(fiber->user), *next = wave;
-    while (next) {
-      wave = next;
-      wave->group->launch->function->entry.load(std::memory_order_acquire)(&wave->regs);
-      next = follow(*wave);
-    }
-    suspend(wave, Event::Ended);
-  }
-}
-
-// ---- Launches in flight, and the workers that take workgroups from them.
-
+// Launches in flight, of which the workers take workgroups.
 struct Board {
   std::mutex mutex;
   std::condition_variable work;
@@ -627,58 +386,6 @@ void execute(Launch &launch) {
   std::unique_lock<std::mutex> lock(b.mutex);
   launch.finished.wait(lock, [&] { return launch.done; });
   if (shared) b.active.erase(std::find(b.active.begin(), b.active.end(), &launch));
-}
-
-namespace {
-
-// The encoding at an offset of the kernel's code, as "[dc6a0000 04000102] "; "" outside of it.
-std::string instruction_at(const Launch &launch, uint32_t pc) {
-  const uint8_t *code = launch.module->code->elf.at_vaddr(launch.function->info->entry_vaddr + pc, 8);
-  uint32_t words[2];
-  if (!code) return "";
-  memcpy(words, code, sizeof words);
-  char text[32];
-  snprintf(text, sizeof text, "[%08x %08x] ", words[0], words[1]);
-  return text;
-}
-
-}  // namespace
-
-int report_fault(const Launch &launch) {
-  const FaultRecord &f = launch.fault;
-  if (f.kind == 0) return 0;
-  const char *kernel = launch.function->info->name.c_str();
-  if (f.kind == kFaultMemory) {
-    log_line("SX0659: kernel %s: no memory for the stacks or scratch of its workgroups", kernel);
-    return hipErrorLaunchOutOfResources;
-  }
-  struct Row {
-    const char *code, *text;
-    int error;
-  };
-  static const Row rows[] = {
-      {"SX0669", "unknown fault", hipErrorLaunchFailure},
-      {"SX0661", "illegal address", hipErrorIllegalAddress},
-      {"SX0662", "misaligned address", hipErrorMisalignedAddress},
-      {"SX0663", "trap", hipErrorLaunchFailure},
-      {"SX0664", "address outside shared memory (LDS)", hipErrorIllegalAddress},
-      {"SX0665", "stack overflow: address outside scratch", hipErrorIllegalAddress},
-      {"SX0666", "the program counter left the code", hipErrorLaunchFailure},
-      {"SX0667", "strict mode:", hipErrorLaunchFailure},
-  };
-  static const Row late = {"SX0668", "longer than SASSXLATE_KERNEL_TIME_LIMIT:", hipErrorLaunchTimeOut};
-  const Row &row = f.kind == kFaultTime ? late : f.kind < sizeof rows / sizeof rows[0] ? rows[f.kind] : rows[0];
-  char address[32];
-  snprintf(address, sizeof address, "0x%llx", static_cast<unsigned long long>(f.address));
-  std::string what = f.kind == SX_FAULT_STRICT ? strict_text(f.address) : address;
-  if (f.kind == kFaultTime) what = std::to_string(config().kernel_time_limit) + " s";
-  if (f.kind == SX_FAULT_ADDRESS) what += memory_describe(f.address);
-  std::string sass = launch.function->info->sass_at(f.pc);
-  if (!sass.empty()) sass = ", from SASS " + sass;
-  log_line("%s: kernel %s: /*%04x*/ %s%s %s, lane %u of wave %u, workgroup (%u,%u,%u)%s", row.code, kernel, f.pc,
-           instruction_at(launch, f.pc).c_str(), row.text, what.c_str(), f.lane, f.wave, f.group[0], f.group[1],
-           f.group[2], sass.c_str());
-  return row.error;
 }
 
 }  // namespace sx

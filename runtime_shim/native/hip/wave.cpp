@@ -1,0 +1,219 @@
+// Waves on fibers: what compiled code calls, and how a wave begins, waits and ends.
+#include "wave.h"
+
+#include "state.h"
+#include "strict.h"
+
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+#include <x86intrin.h>
+
+namespace sx {
+namespace {
+
+void suspend(Wave *wave, Event event) {
+  wave->event = event;
+  wave->group->last = wave;
+  fiber_suspend(wave->fiber);
+}
+
+// The wave that the scheduler would run next, if it is of the same round and has begun; otherwise null.
+Wave *next_begun(const Wave &wave) {
+  Group &group = *wave.group;
+  size_t index = size_t{wave.index} + 1;
+  if (index == group.waves.size()) index = 0;
+  Wave &next = group.waves[index];
+  return index != group.first_wave && next.state == WaveState::Ready ? &next : nullptr;
+}
+
+Wave *wave_of(SxWave *w) { return static_cast<Wave *>(w->host); }
+
+// ---- Functions called by compiled code (SxRuntime); all on the wave's fiber.
+
+void runtime_barrier(SxWave *w, uint32_t) {
+  Wave *wave = wave_of(w);
+  Group &group = *wave->group;
+  if (group.live == 1) return;  // no other wave to wait for
+  Wave *next = group.arrived + 1 < group.live ? next_begun(*wave) : nullptr;
+  if (!next) return suspend(wave, Event::Barrier);
+  // Without a way through the scheduler: half the switches, and the processor foresees where they lead.
+  wave->event = Event::Barrier;
+  wave->state = WaveState::AtBarrier;
+  ++group.arrived;
+  fiber_pass(wave->fiber, next->fiber);
+}
+
+// Strict mode makes waves yield at different places with every seed.
+int64_t fuel_for(Wave &wave) {
+  if (!config().strict) return config().fuel;
+  uint64_t place = uint64_t{wave.group->id[0]} << 32 | wave.group->id[1] << 16 | wave.group->id[2];
+  return 1 + static_cast<int64_t>(strict_mix(place, ++wave.turns << 8 | wave.index) % static_cast<uint64_t>(config().fuel));
+}
+
+}  // namespace
+
+void record_fault(const Group &group, FaultRecord fault) {
+  Launch &launch = *group.launch;
+  std::copy(group.id, group.id + 3, fault.group);
+  {
+    std::lock_guard<std::mutex> guard(launch.fault_mutex);
+    if (launch.fault.kind == 0) launch.fault = fault;
+  }
+  launch.aborted.store(true);
+}
+
+void check_time(const Wave &wave, uint32_t pc) {
+  const Launch &launch = *wave.group->launch;
+  if (!launch.overdue.load(std::memory_order_relaxed) || launch.aborted.load(std::memory_order_relaxed)) return;
+  FaultRecord fault;
+  fault.kind = kFaultTime;
+  fault.pc = pc;
+  fault.wave = wave.index;
+  record_fault(*wave.group, fault);
+}
+
+namespace {
+
+void runtime_yield(SxWave *w, uint32_t pc) {
+  Wave *wave = wave_of(w);
+  if (pc & SX_TURN) {
+    if (wave->group->live == 1) return;
+    return suspend(wave, wave->group->launch->aborted.load(std::memory_order_relaxed) ? Event::Stopped : Event::Turn);
+  }
+  // Fuel left means s_sleep, or the watchdog: the wave has no use for its turn.
+  Event event = w->fuel > 0 ? Event::Slept : Event::Gave;
+  w->fuel = fuel_for(*wave);
+  check_time(*wave, pc);
+  suspend(wave, wave->group->launch->aborted.load(std::memory_order_relaxed) ? Event::Stopped : event);
+}
+
+void runtime_fault(SxWave *w, uint32_t kind, uint32_t pc, uint32_t lane, uint64_t address) {
+  Wave *wave = wave_of(w);
+  FaultRecord fault;
+  fault.kind = kind;
+  fault.pc = pc;
+  fault.lane = lane;
+  fault.address = address;
+  fault.wave = wave->index;
+  record_fault(*wave->group, fault);
+  for (;;) suspend(wave, Event::Stopped);
+}
+
+// Of registered memory, which the application may have unmapped or protected since.
+bool allowed(const Range &range, uint32_t launch, uint64_t address, uint32_t size, uint32_t access) {
+  return (!(access & (SX_READ | SX_ATOMIC)) || range.probes->allow(address, size, false, launch)) &&
+         (!(access & (SX_WRITE | SX_ATOMIC)) || range.probes->allow(address, size, true, launch));
+}
+
+// The mapped range around an address; null if there is none.
+const Range *range_of(Wave &wave, uint64_t address) {
+  uint64_t generation = memory_generation();
+  if (wave.range_generation != generation) {
+    wave.range_generation = generation;
+    for (Range &range : wave.ranges) range = Range();
+  }
+  for (const Range &range : wave.ranges)
+    if (range.holds(address)) return &range;
+  Range &place = wave.ranges[wave.oldest++ % 4];
+  if (memory_range(address, place)) return &place;
+  place = Range();
+  return nullptr;
+}
+
+void *runtime_resolve(SxWave *w, uint64_t address, uint32_t size, uint32_t access, uint32_t pc, uint32_t lane) {
+  Wave *wave = wave_of(w);
+  const Launch &launch = *wave->group->launch;
+  const Range *range = range_of(*wave, address);
+  if (!range || size > range->end - address || (range->guarded && access & (SX_WRITE | SX_ATOMIC))) {
+    runtime_fault(w, SX_FAULT_ADDRESS, pc, lane, address);
+    return nullptr;  // not reached
+  }
+  if (range->probes && !allowed(*range, launch.number, address, size, access))
+    runtime_fault(w, SX_FAULT_ADDRESS, pc, lane, address);
+  if (range->internal && config().strict) {
+    // Of the arguments a kernel may only read its own.
+    if (access != SX_READ || address < launch.kernarg || address + size > launch.kernarg + launch.kernarg_slot)
+      runtime_fault(w, SX_FAULT_ADDRESS, pc, lane, address);
+  }
+  return reinterpret_cast<void *>(address + range->shift);
+}
+
+uint64_t nanoseconds() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<uint64_t>(t.tv_sec) * 1000000000u + static_cast<uint64_t>(t.tv_nsec);
+}
+
+uint64_t runtime_clock(SxWave *, uint32_t which) { return which == 0 ? __rdtsc() : nanoseconds() / 10; }
+
+uint64_t runtime_message(SxWave *, uint32_t simm16, uint32_t, uint32_t) {
+  // RDNA3 ISA, message types of S_SENDMSG_RTN: 131 is GET_REALTIME; the others concern the driver.
+  return (simm16 & 0xff) == 131 ? nanoseconds() / 10 : 0;
+}
+
+}  // namespace
+
+SxRuntime g_runtime = {runtime_barrier, runtime_yield,   runtime_resolve, runtime_fault,
+                            runtime_clock,   runtime_message, 0, 0, {}};
+
+// A wave's registers are only written when it is first run, which keeps them in the cache.  Of one workgroup of a launch
+// to the next only a few differ, since compiled code has its registers elsewhere.
+void fill_registers(Group &group, Wave &wave) {
+  const Launch &launch = *group.launch;
+  const SxWave &first = launch.templates[wave.index];
+  static const bool strict = config().strict;
+  if (wave.filled != launch.number || strict) {
+    memcpy(&wave.regs, &first, launch.template_size);
+    wave.filled = launch.number;
+  } else {
+    wave.regs.fuel = first.fuel;
+    wave.regs.executed = 0;
+  }
+  for (int axis = 0; axis < 3; ++axis) wave.regs.sgpr[launch.group_id_register[axis]] = group.id[axis];
+  wave.regs.lds = group.lds;
+  wave.regs.scratch = group.scratch + size_t{wave.index} * 32 * launch.scratch_size;
+  wave.regs.rt = &g_runtime;
+  wave.regs.host = &wave;
+  if (strict) wave.regs.fuel = fuel_for(wave);
+  wave.state = WaveState::Ready;
+}
+
+namespace {
+
+// The wave has ended; if the next one of its workgroup has not begun, it continues in the same fiber, without a detour
+// through the scheduler.  Null if the scheduler is to decide.
+Wave *follow(Wave &wave) {
+  Group &group = *wave.group;
+  const Launch &launch = *group.launch;
+  size_t index = size_t{wave.index} + 1;
+  if (index == group.waves.size()) index = 0;
+  Wave &next = group.waves[index];
+  if (next.state != WaveState::New || launch.aborted.load(std::memory_order_relaxed) ||
+      launch.overdue.load(std::memory_order_relaxed))
+    return nullptr;
+  next.fiber = wave.fiber;
+  next.fiber->user = &next;
+  wave.fiber = nullptr;
+  wave.state = WaveState::Ended;
+  group.executed += wave.regs.executed;
+  --group.live;
+  fill_registers(group, next);
+  return &next;
+}
+
+}  // namespace
+
+void wave_body(Fiber *fiber) {
+  for (;;) {  // a fiber whose wave has ended runs the next one from the same stack
+    Wave *wave = static_cast<Wave *>(fiber->user), *next = wave;
+    while (next) {
+      wave = next;
+      wave->group->launch->function->entry.load(std::memory_order_acquire)(&wave->regs);
+      next = follow(*wave);
+    }
+    suspend(wave, Event::Ended);
+  }
+}
+
+}  // namespace sx
