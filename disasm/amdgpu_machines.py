@@ -21,12 +21,23 @@ MACHINES: Final[Mapping[int, str]] = MappingProxyType({
 # Those whose instructions are RDNA3's, which the tables of `sassxlate.disasm.rdna3` hold; the first
 # is the one that a text means where it names none.
 RDNA3: Final = ("gfx1100", "gfx1101", "gfx1102", "gfx1103")
+# A card of each: the identifier of its PCI device (pci.ids, vendor 1002).
+PCI_DEVICES: Final[Mapping[str, int]] = MappingProxyType({
+    "gfx1100": 0x744C, "gfx1101": 0x747E, "gfx1102": 0x7480, "gfx1103": 0x15BF,
+})  # fmt: skip
 RDNA3_TEXT: Final = f"{', '.join(RDNA3[:-1])} or {RDNA3[-1]}"  # for messages
 
 
 def machine_number(name: str) -> int:
     """EF_AMDGPU_MACH of a processor of :data:`MACHINES`; KeyError for another."""
     return {known: number for number, known in MACHINES.items()}[name]
+
+
+def gfx_version(name: str) -> int:
+    """major * 10000 + minor * 100 + stepping of a processor such as gfx1103, as the kernel driver
+    counts (drivers/gpu/drm/amd/amdkfd/kfd_device.c)."""
+    major, minor, stepping = name[3:-2], name[-2], name[-1]
+    return int(major) * 10000 + int(minor, 16) * 100 + int(stepping, 16)
 
 
 def machine_name(flags: int) -> str:

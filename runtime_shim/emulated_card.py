@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from sassxlate.disasm.amdgpu_machines import PCI_DEVICES, gfx_version
 from sassxlate.errors import ShimError
 from sassxlate.runtime_shim import paths, rocm
 
@@ -32,12 +33,6 @@ _ENGINES, _ARRAYS_PER_ENGINE = 6, 2
 # HSA_CAPABILITY: 13:12 doorbells of 64 bits, 27 the interface for host memory (AMDKFD_IOC_SVM),
 # 29 firmware that tells of exceptions
 _CAPABILITY = 2 << 12 | 1 << 27 | 1 << 29
-_TARGETS = {  # gfx version as major * 10000 + minor * 100 + stepping; PCI device
-    "gfx1100": (110000, 0x744C),
-    "gfx1101": (110001, 0x747E),
-    "gfx1102": (110002, 0x7480),
-    "gfx1103": (110003, 0x15BF),
-}
 
 
 def _lines(values: Mapping[str, int]) -> str:
@@ -100,7 +95,6 @@ def topology(target: str, processors: int, memory: int, host_memory: int) -> dic
         memory: bytes of device memory.
         host_memory: bytes of the machine's.
     """
-    version, device = _TARGETS[target]
     units = processors * _UNITS_PER_WORKGROUP_PROCESSOR
     cores = os.cpu_count() or 1
     cpu = {
@@ -151,9 +145,9 @@ def topology(target: str, processors: int, memory: int, host_memory: int) -> dic
         "cu_per_simd_array": max(1, units // (_ENGINES * _ARRAYS_PER_ENGINE)),
         "simd_per_cu": _SIMDS_PER_UNIT,
         "max_slots_scratch_cu": 32,
-        "gfx_target_version": version,
+        "gfx_target_version": gfx_version(target),
         "vendor_id": 0x1002,
-        "device_id": device,
+        "device_id": PCI_DEVICES[target],
         "location_id": 3 << 8,
         "drm_render_minor": RENDER_MINOR,
         "caches_count": len(_CACHES),

@@ -28,7 +28,7 @@ _INTERFACE = {
 }
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> object:
     """A name of the Python interface, imported at its first use."""
     if name not in _INTERFACE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -38,5 +38,5 @@ def __getattr__(name):
     return found
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted({*globals(), *_INTERFACE})

@@ -43,6 +43,8 @@ OTHERS = {
     "lowering/regalloc/allocate.py": {"SGPR_TEMPS"},  # what the allocator reserves
     "lowering/report/occupancy.py": {"WARP"},  # NVIDIA's warp
     "lowering/verify/rules/verify.py": {"_WAVES"},  # inputs that are tried at once
+    # of the cards, for AMD's runtime alone
+    "runtime_shim/emulated_card.py": {"_SIMDS_PER_UNIT", "_UNITS_PER_WORKGROUP_PROCESSOR"},
     "runtime_shim/replay/trace_subject.py": {"THREADS"},  # CUDA's limit
 }
 

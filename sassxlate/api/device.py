@@ -14,6 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from sassxlate.api.arguments import packed
 from sassxlate.api.session import Kind, Session, Settings, open_session
+from sassxlate.disasm.amdgpu_machines import RDNA3
 from sassxlate.errors import SassxlateError, UsageError, Where
 
 if TYPE_CHECKING:
@@ -126,9 +127,8 @@ class Device:
     """
 
     def __init__(
-        self, kind: Kind = "emulator", *, target: str = "gfx1100", strict: bool = False
+        self, kind: Kind = "emulator", *, target: str = RDNA3[0], strict: bool = False
     ) -> None:
-        from sassxlate.disasm.amdgpu_machines import RDNA3
 
         if target not in RDNA3:
             raise UsageError("SX0880", f"target {target!r} is not one of {', '.join(RDNA3)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from sassxlate.disasm.amdgpu_machines import RDNA3
 from sassxlate.errors import SassxlateError
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Translation:
 def translate(
     kernel: Kernel,
     *,
-    target: str = "gfx1100",
+    target: str = RDNA3[0],
     engine: str = "rules",
     model: str | None = None,
     samples: int = 1,
@@ -65,7 +66,6 @@ def translate(
     kernel is refused; UsageError SX0880 for an unknown target, ModelError SX1008 for an engine that
     does not exist or lacks something.
     """
-    from sassxlate.disasm.amdgpu_machines import RDNA3
     from sassxlate.errors import ModelError, UsageError
     from sassxlate.llm.engine import choose
     from sassxlate.runtime_shim.writer import writer

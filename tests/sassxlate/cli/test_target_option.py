@@ -63,6 +63,10 @@ def test_one_definition() -> None:
         for option in command.params
         if "--target" in option.opts
     }
+    several = found.pop("embed")  # may repeat
+    assert several.multiple
+    assert isinstance(several.type, click.Choice)
+    assert tuple(several.type.choices) == RDNA3
     assert set(found) == COMMANDS
     for name, option in found.items():
         assert option.to_info_dict() == wanted.to_info_dict(), name

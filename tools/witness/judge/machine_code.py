@@ -71,7 +71,7 @@ def decode(codes: Sequence[bytes], *, halves: bool = False) -> list[tuple[Decode
         JudgeError: LLVM finds bytes that are no instruction.
     """
     text = " ".join(f"0x{byte:02x}" for code in codes for byte in code)
-    words = ["-disassemble", "-show-inst", "-show-encoding", *([] if halves else _WHOLE)]
+    words = ["-disassemble", "-show-inst", "-show-encoding", *(() if halves else _WHOLE)]
     done = run("llvm-mc", words, text)
     if done.returncode or "warning:" in done.stderr or "error:" in done.stderr:
         raise JudgeError(f"llvm-mc: {done.stderr.strip()[:500]}")

@@ -118,6 +118,11 @@ def test_nothing_else_is_asked_of_hip() -> None:
     for file in sorted([*NATIVE.glob("cuda/*.*"), *NATIVE.glob("cudart/*.*")]):
         text = file.read_text()
         if file.name not in ("hip_api.cpp", "hip_api.h"):
+            if file.name == "card.cpp":  # asks libraries whether they have a card, before the table
+                asked = set(re.findall(r'function<decltype\((\w+)\)>\(handle, "\1"\)', text))
+                assert len(asked) == 5 == text.count("function<decltype(")
+                assert asked <= called_names()
+                continue
             assert "dlopen" not in text or "libamdhip64" not in text, file
             assert not any(name in text for name in extensions), file
         called = set(re.findall(r"(?:hip\(\)|\bhip|\bapi)\.(hip\w+)\(", text))
