@@ -69,8 +69,8 @@ def _sweep(flags: str, arch: int, option: str = "") -> Any:
 @pytest.mark.parametrize(
     ("flags", "arch", "option"),
     [
-        ("-O3", 90, ""),
         ("-G", 75, "--strict"),
+        _sweep("-O3", 90),
         _sweep("-G", 80),
         _sweep("-O3", 75, "--strict"),
         _sweep("-O3", 80, "--strict"),
@@ -236,7 +236,7 @@ def _printing() -> Counter[str]:
     ("flags", "arch", "option"),
     [
         ("-O3", 90, ""),
-        ("-G", 120, "--strict"),
+        _sweep("-G", 120, "--strict"),
         _sweep("-G", 75),
         _sweep("-O3", 75, "--strict"),
         _sweep("-O3", 80),

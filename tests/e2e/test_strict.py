@@ -42,27 +42,27 @@ def _strict(
     )
 
 
+@pytest.mark.parametrize("number", range(len(PROGRAMS)), ids=list(PROGRAMS))
+def test_a_seed(number: int, run_program: Run, build: Build) -> None:
+    """One architecture and one seed for each program, in turn; the sweep has all."""
+    name, arch, seed = list(PROGRAMS)[number], (80, 90)[number % 2], 1 + number // 2 % 2
+    executable = build(name, [80, 90])
+    # Outputs in bits are of exact approximations; floats lie within their tolerance.
+    _strict(run_program, executable, name, "small", seed, arch).check(name, "small", arch=None)
+
+
 @pytest.mark.parametrize(
-    ("name", "arch"),
+    ("number", "seed"),
     [
-        # One architecture for each program, in turn; the sweep has the other.
-        pytest.param(name, arch, marks=[] if i % 2 == j else [pytest.mark.sweep])
-        for i, name in enumerate(PROGRAMS)
-        for j, arch in enumerate((80, 90))
+        pytest.param(n, seed, marks=[] if n % 2 == seed - 1 else [pytest.mark.sweep])
+        for n in range(len(KEPT))
+        for seed in (1, 2)
     ],
 )
-def test_two_seeds(name: str, arch: int, run_program: Run, build: Build) -> None:
-    executable = build(name, [80, 90])
-    for seed in (1, 2):
-        # Outputs in bits are of exact approximations; floats lie within their tolerance.
-        _strict(run_program, executable, name, "small", seed, arch).check(name, "small", arch=None)
-
-
-@pytest.mark.parametrize("name", KEPT)
-def test_kept_executables(name: str, run_program: Run) -> None:
-    for seed in (1, 2):
-        outcome = run_program(programs.PROGRAMS / name, options=["--strict", "--seed", str(seed)])
-        outcome.check(name, "small", arch=None)
+def test_kept_executables(number: int, seed: int, run_program: Run) -> None:
+    name = KEPT[number]
+    outcome = run_program(programs.PROGRAMS / name, options=["--strict", "--seed", str(seed)])
+    outcome.check(name, "small", arch=None)
 
 
 @pytest.mark.sweep

@@ -67,20 +67,29 @@ def check(seeds: range) -> Counter[int]:
 
 def test_damaged_code_objects() -> None:
     """A few seeds of the sweep below."""
-    ends = check(range(24))
-    assert min(ends[COMPILED], ends[REFUSED]) > 3
+    ends = check(range(12))
+    assert min(ends[COMPILED], ends[REFUSED]) > 1
 
 
 @pytest.mark.sweep
 def test_many_damaged_code_objects() -> None:
     """Two thousand."""
-    check(range(24, 2024))
+    check(range(12, 2012))
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
-def test_no_word_is_passed_over(arch: str) -> None:
+@pytest.mark.parametrize(
+    ("arch", "first", "step"),
+    [
+        # Other kernels of each architecture; the sweep has all.
+        ("sm_80", 0, 12),
+        ("sm_90", 6, 12),
+        pytest.param("sm_80", 0, 1, marks=pytest.mark.sweep),
+        pytest.param("sm_90", 0, 1, marks=pytest.mark.sweep),
+    ],
+)
+def test_no_word_is_passed_over(arch: str, first: int, step: int) -> None:
     """A word that is not an instruction is refused at its offset wherever control can reach it."""
-    files = sorted((FIXTURES / "kernels" / arch).glob("*.cubin"))[::6]
+    files = sorted((FIXTURES / "kernels" / arch).glob("*.cubin"))[first::step]
     for _, kernel in kernels(*files, PROGRAMS[0]):
         try:
             graph = kernel_cfg(kernel)

@@ -156,7 +156,7 @@ def steady(start: Start, monkeypatch: pytest.MonkeyPatch) -> Running:
     return start(workers=1)  # nothing ahead: the stand-in has a kernel that hangs
 
 
-def test_three_thousand_messages(steady: Running, image: Path) -> None:
+def test_a_thousand_messages(steady: Running, image: Path) -> None:
     """Seeds of the sweep below; a job of another client continues meanwhile."""
     running = steady
     key = loaded(running, image)
@@ -164,7 +164,7 @@ def test_three_thousand_messages(steady: Running, image: Path) -> None:
         other.settimeout(20)
         other.connect(str(running.socket))
         other.sendall(wire.encode({"op": "translate", "module": key, "kernel": "slow"}))
-        assert fuzz(running, key, image, range(3000)) > 1500
+        assert fuzz(running, key, image, range(1000)) > 500
         answer = wire.receive(other)
     assert answer is not None
     assert answer["ok"]
@@ -176,7 +176,7 @@ def test_a_hundred_thousand_messages(steady: Running, image: Path) -> None:
     """The whole."""
     running = steady
     key = loaded(running, image)
-    assert fuzz(running, key, image, range(3000, 103_000)) > 50_000
+    assert fuzz(running, key, image, range(1000, 101_000)) > 50_000
     _alive(running, key)
 
 

@@ -131,8 +131,14 @@ BAD = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder whose cache and service several tests use one after another."""
+    return tmp_path_factory.mktemp("shared")
+
+
 @pytest.mark.parametrize("kind", BAD)
-def test_bad_ptxas(built: Built, run: Run, tmp_path: Path, kind: str) -> None:
+def test_bad_ptxas(built: Built, run: Run, tmp_path: Path, shared: Path, kind: str) -> None:
     """One line with a code, nothing half-written, and no process is left."""
     body, number, line = BAD[kind]
     fake = script(tmp_path / "ptxas", body)
@@ -140,7 +146,7 @@ def test_bad_ptxas(built: Built, run: Run, tmp_path: Path, kind: str) -> None:
         built.program,
         "ptx_result",
         built.images["ptx"],
-        **without_tools(tmp_path, SASSXLATE_PTXAS=str(fake), SASSXLATE_PTXAS_LIMIT="2"),
+        **without_tools(shared, SASSXLATE_PTXAS=str(fake), SASSXLATE_PTXAS_LIMIT="2"),
     )
     assert done.stdout.startswith(f"result {number}\n"), done.stdout + done.stderr
     assert done.returncode == 3
@@ -148,9 +154,9 @@ def test_bad_ptxas(built: Built, run: Run, tmp_path: Path, kind: str) -> None:
     assert len(said) == 3  # at once, at the end, and in the last line, not to trust the output
     assert re.search(line, said[0]), said
     assert all(text.isprintable() for text in done.stderr.splitlines())
-    assert not list((tmp_path / "cache" / "tmp").iterdir())
-    assert not list((tmp_path / "cache").rglob("*.ptxas"))
-    assert not running(str(tmp_path))
+    assert not list((shared / "cache" / "tmp").iterdir())
+    assert not list((shared / "cache").rglob("*.ptxas"))
+    assert not running(str(shared))
 
 
 def test_killed_half_way(built: Built, run: Run, tmp_path: Path) -> None:
@@ -196,14 +202,16 @@ def running(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("mode", "why"), [(0o644, "not executable"), (0o757, "mode 0757")])
-def test_untrusted_ptxas(built: Built, run: Run, tmp_path: Path, mode: int, why: str) -> None:
+def test_untrusted_ptxas(
+    built: Built, run: Run, tmp_path: Path, shared: Path, mode: int, why: str
+) -> None:
     """A tool that anyone can write, or that cannot be run, is refused with a line."""
     fake = script(tmp_path / "ptxas", "touch ran", mode)
     done = run(
         built.program,
         "ptx_result",
         built.images["ptx"],
-        **without_tools(tmp_path, SASSXLATE_PTXAS=str(fake)),
+        **without_tools(shared, SASSXLATE_PTXAS=str(fake)),
     )
     assert done.stdout.startswith("result 221\n"), done.stderr
     assert re.search(f"SX0747: .*{why}", done.stderr)
