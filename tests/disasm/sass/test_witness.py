@@ -45,8 +45,8 @@ def _check(path: Path, count: int, witness: sass_witness.Witness) -> None:
     "path", [path for path in FILES if path.stem in QUICK], ids=lambda p: p.stem
 )
 def test_flips(path: Path, witness: sass_witness.Witness) -> None:
-    """Two hundred mutants."""
-    _check(path, 200, witness)
+    """A few hundred mutants."""
+    _check(path, 400, witness)
 
 
 @pytest.mark.sweep

@@ -31,7 +31,7 @@ def _build(folder: Path, *options: str) -> Path:
 @pytest.mark.parametrize(
     ("busy", "options"), [("signals", ()), ("threads", ()), ("threads", ("-fsanitize=thread",))]
 )
-@pytest.mark.parametrize("count", [25, pytest.param(1000, marks=pytest.mark.sweep)])
+@pytest.mark.parametrize("count", [60, pytest.param(1000, marks=pytest.mark.sweep)])
 def test_start_in_a_busy_process(
     busy: str, options: tuple[str, ...], count: int, tmp_path: Path
 ) -> None:
