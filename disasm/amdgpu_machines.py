@@ -22,9 +22,9 @@ MACHINES: Final[Mapping[int, str]] = MappingProxyType({
 # is the one that a text means where it names none.
 RDNA3: Final = ("gfx1100", "gfx1101", "gfx1102", "gfx1103")
 # A card of each: the identifier of its PCI device (pci.ids, vendor 1002).
-PCI_DEVICES: Final[Mapping[str, int]] = MappingProxyType({
-    "gfx1100": 0x744C, "gfx1101": 0x747E, "gfx1102": 0x7480, "gfx1103": 0x15BF,
-})  # fmt: skip
+PCI_DEVICES: Final[Mapping[str, int]] = MappingProxyType(
+    {"gfx1100": 0x744C, "gfx1101": 0x747E, "gfx1102": 0x7480, "gfx1103": 0x15BF}
+)
 RDNA3_TEXT: Final = f"{', '.join(RDNA3[:-1])} or {RDNA3[-1]}"  # for messages
 
 

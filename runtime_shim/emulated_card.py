@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sassxlate.disasm.amdgpu_machines import PCI_DEVICES, gfx_version
+from sassxlate.disasm.amdgpu_machines import PCI_DEVICES, RDNA3, gfx_version
 from sassxlate.errors import ShimError
 from sassxlate.runtime_shim import paths, rocm
 
@@ -147,7 +147,8 @@ def topology(target: str, processors: int, memory: int, host_memory: int) -> dic
         "max_slots_scratch_cu": 32,
         "gfx_target_version": gfx_version(target),
         "vendor_id": 0x1002,
-        "device_id": PCI_DEVICES[target],
+        # names the card in messages; one of a target that has none there is called as the first
+        "device_id": PCI_DEVICES.get(target, PCI_DEVICES[RDNA3[0]]),
         "location_id": 3 << 8,
         "drm_render_minor": RENDER_MINOR,
         "caches_count": len(_CACHES),
