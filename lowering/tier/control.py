@@ -15,7 +15,7 @@ from sassxlate.disasm.sass.semantics import evaluate, semantics_table
 from sassxlate.disasm.sass.semantics.memory.atomic import SPACES as ATOMIC_SPACES
 from sassxlate.disasm.sass.semantics.memory.memory import SPACES
 from sassxlate.disasm.sass.semantics.rows import NoSemantics
-from sassxlate.disasm.sass.traits import QUOTIENTS, awaits_loads, traits
+from sassxlate.disasm.sass.traits import QUOTIENTS, traits
 from sassxlate.lowering.llvm.ir_text import Val, const
 from sassxlate.lowering.nans.reads import WIDE, Nan, made
 from sassxlate.lowering.tier import atomics, memory, others, quotients
@@ -165,7 +165,9 @@ class Blocks:
             lane.under(guard, lambda: memory.fence(lane, ins))
         elif t.barrier == "result" or name == "FENCE":
             raise refused(FORM, name, ins)
-        elif awaits_loads(ins):
+        elif name == "NOP":
+            # ptxas puts one after a load that acquires; its wait may be on an instruction between
+            # the two (sm_80), so the mask does not tell.  LLVM would move later loads over it.
             memory.acquired(lane)
         elif t.order or t.barrier:
             return

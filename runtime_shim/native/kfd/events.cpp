@@ -1,4 +1,4 @@
-// Events, and waiting for them, as the driver has it: every waiter of an event that is set wakes, and one that nobody
+// Events, and waiting for them, as the driver has it: every waiter of an event that is set wakes, and one that no thread
 // waited for stays set (auto reset: until somebody does).
 #include "card.h"
 
