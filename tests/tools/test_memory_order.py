@@ -3,10 +3,14 @@ rules write has what LLVM's memory model for gfx1100 asks for, and docs/memory-o
 
 from __future__ import annotations
 
+import subprocess
 from functools import cache
+from pathlib import Path
 
 import pytest
 
+from sassxlate import toolchain
+from sassxlate.disasm.containers.cubin import parse_cubin
 from sassxlate.disasm.containers.values import Cubin
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.target import DEFAULT
@@ -60,6 +64,41 @@ def test_the_tier_keeps_an_acquire_of_shared_memory() -> None:
     text = module_text(translate_kernel(threads(), reader.symbol), DEFAULT)
     flag, data = text.index("load i32, ptr addrspace(3)"), text.index("load i32, ptr addrspace(1)")
     assert flag < text.index('fence syncscope("workgroup") acquire') < data
+
+
+# ptxas for sm_80 waits in the comparison, so the NOP after it has no wait mask.
+TESTED = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry tested(.param .u64 flag, .param .u64 data, .param .u64 out) {
+.reg .pred %p<2>;
+.reg .b32 %r<3>;
+.reg .b64 %d<4>;
+ld.param.u64 %d1, [flag];
+ld.param.u64 %d2, [data];
+ld.param.u64 %d3, [out];
+ld.acquire.cta.global.u32 %r1, [%d1];
+setp.eq.s32 %p1, %r1, 0;
+@%p1 bra DONE;
+ld.global.u32 %r2, [%d2];
+st.global.u32 [%d3], %r2;
+DONE:
+ret;
+}
+"""
+
+
+def test_the_tier_keeps_an_acquire_whose_value_is_tested(tmp_path: Path) -> None:
+    nvcc = toolchain.nvcc()
+    if nvcc is None:
+        pytest.skip("no nvcc")
+    source, out = tmp_path / "a.ptx", tmp_path / "a.cubin"
+    source.write_text(TESTED)
+    words = [*nvcc.command, "-cubin", "-arch=sm_80", "-o", str(out), str(source)]
+    subprocess.run(words, check=True, capture_output=True)
+    text = module_text(translate_kernel(parse_cubin(out.read_bytes()), "tested"), DEFAULT)
+    fence = text.index('fence syncscope("workgroup") acquire')
+    assert text.index("load atomic") < fence < text.rindex("load i32, ptr addrspace(1)")
 
 
 ACQUIRE = Operation("ld", "acquire", "gpu")
