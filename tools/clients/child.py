@@ -1,10 +1,10 @@
 """One file of a Python package's tests, in the package's own Python: a line of JSON for each test.
 
-``python python_clients_child.py unittest|pytest NAME RESULTS [DONE] [-- PYTEST OPTIONS]`` runs
+``python child.py [list-]unittest|pytest NAME RESULTS [DONE] [-- PYTEST OPTIONS]`` runs
 the tests of the module (unittest) or file (pytest) ``NAME`` that are not named in the file
-``DONE``, or only those in it if its first line is ``only``.  ``RESULTS`` is appended to as tests
-start and end, so that the watching process can attribute a crash or hang.  Standard
-library alone (and pytest for pytest).
+``DONE``, or only those in it if its first line is ``only``; ``list-`` names them and runs nothing.
+``RESULTS`` is appended to as tests start and end, so that the watching process can attribute a
+crash or hang.  Standard library alone (and pytest for pytest).
 """
 
 from __future__ import annotations
@@ -111,7 +111,9 @@ def cases(suite: unittest.TestSuite | unittest.TestCase) -> Iterator[unittest.Te
         yield suite
 
 
-def run_unittest(name: str, journal: Journal, wanted: Callable[[str], bool]) -> None:
+def run_unittest(
+    name: str, journal: Journal, wanted: Callable[[str], bool], list_only: bool
+) -> None:
     """All wanted tests of a module; one that cannot be imported is one row."""
     try:
         suite = unittest.defaultTestLoader.loadTestsFromName(name)
@@ -120,8 +122,12 @@ def run_unittest(name: str, journal: Journal, wanted: Callable[[str], bool]) -> 
         skipped = type(error).__name__ == "Skipped"
         journal.end(name, "skip" if skipped else "error", traceback.format_exc())
         return
-    chosen = unittest.TestSuite(test for test in cases(suite) if wanted(test.id()))
-    chosen.run(Result(journal))
+    found = [test for test in cases(suite) if wanted(test.id())]
+    if list_only:
+        for test in found:
+            journal.write(event="name", id=test.id())
+    else:
+        unittest.TestSuite(found).run(Result(journal))
 
 
 def sample(names: list[str]) -> set[str]:
@@ -136,7 +142,11 @@ def sample(names: list[str]) -> set[str]:
 
 
 def run_pytest(
-    name: str, journal: Journal, wanted: Callable[[str], bool], options: list[str]
+    name: str,
+    journal: Journal,
+    wanted: Callable[[str], bool],
+    list_only: bool,
+    options: list[str],
 ) -> None:
     """All wanted tests of a file; one that cannot be collected is one row."""
     import pytest
@@ -150,6 +160,11 @@ def run_pytest(
         def pytest_collection_modifyitems(self, items: list[Any]) -> None:
             chosen = sample([item.nodeid for item in items])
             items[:] = [item for item in items if item.nodeid in chosen and wanted(item.nodeid)]
+
+        def pytest_collection_finish(self, session: Any) -> None:
+            if list_only:  # what -m and -k leave
+                for item in session.items:
+                    journal.write(event="name", id=item.nodeid)
 
         def pytest_collectreport(self, report: Any) -> None:
             if not report.passed:
@@ -174,6 +189,7 @@ def run_pytest(
         def pytest_runtest_logfinish(self, nodeid: str) -> None:
             journal.end(nodeid, *(self.row or ("pass", "")))
 
+    options = [*options, "--collect-only"] if list_only else options
     pytest.main(["-q", "-p", "no:cacheprovider", "--no-header", *options, name], plugins=[Plugin()])
 
 
@@ -185,6 +201,7 @@ def main() -> None:
         cut = arguments.index("--")
         arguments, options = arguments[:cut], arguments[cut + 1 :]
     kind, name, results = arguments[:3]
+    list_only = kind.startswith("list-")
     listed = Path(arguments[3]).read_text("utf-8").splitlines() if len(arguments) > 3 else []
     only = bool(listed) and listed[0] == "only"
     names = set(listed[1:] if only else listed)
@@ -193,10 +210,10 @@ def main() -> None:
     def wanted(test: str) -> bool:
         return (test in names) == only
 
-    if kind == "unittest":
-        run_unittest(name, journal, wanted)
+    if kind.endswith("unittest"):
+        run_unittest(name, journal, wanted, list_only)
     else:
-        run_pytest(name, journal, wanted, options)
+        run_pytest(name, journal, wanted, list_only, options)
     journal.write(event="finished", id=name)
 
 

@@ -10,15 +10,18 @@
 process of its own under ``sassxlate run`` (``--direct``: without, on a machine with a GPU).  A test
 that crashes or hangs ends its process, and the rest of the file continues in another.  A failed
 test is repeated alone (``--alone``), because a fault of one test affects its process.  RESULTS is a
-file of JSON lines; tests in it are not run again.  ``table`` counts and lists.  Standard library
-alone.
+file of JSON lines; tests in it are not run again.  With ``--groups N`` the tests of all files are
+listed first and run N in a process, in an order that ``--seed`` gives, until ``--limit``: what has
+a result by then is a sample of all.  ``table`` counts and lists.  Standard library alone.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
+import random
 import re
 import signal
 import subprocess
@@ -26,12 +29,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 CHILD = Path(__file__).resolve().parent / "child.py"
 GOOD = ("pass", "xfail")
@@ -63,6 +68,7 @@ class Plan:
     options: tuple[str, ...]
     seconds: float  # time limit of a test
     logs: Path
+    deadline: float = math.inf  # of the monotonic clock: nothing runs after it
 
 
 class Store:
@@ -118,7 +124,10 @@ def reason(row: Row) -> str:
 def run_file(plan: Plan, file: str, store: Store, only: Sequence[str] = ()) -> None:
     """Runs all tests of a file without a result, or only ``only``, each process until its end."""
     done = [row.id for row in store.rows.values() if row.file == file]
+    whole = not only
     for _ in range(200):  # each round has at least one more result
+        if time.monotonic() >= plan.deadline:
+            return
         rows, finished = _process(plan, file, ["only", *only] if only else done)
         for row in rows:
             store.add(row)
@@ -128,33 +137,17 @@ def run_file(plan: Plan, file: str, store: Store, only: Sequence[str] = ()) -> N
             break
     else:
         finished = False
+    if time.monotonic() >= plan.deadline:
+        return
     if not finished:
         store.add(Row(file, file, "crash", 0.0, "the file's process ended before a test began"))
-    store.finish(file)
+    if whole:
+        store.finish(file)
 
 
 def _process(plan: Plan, file: str, listed: Sequence[str]) -> tuple[list[Row], bool]:
     """One process: the rows of the tests that it ran, and whether it came to its end."""
-    with tempfile.TemporaryDirectory(prefix="python-clients-") as folder:
-        results, names, log = (Path(folder) / name for name in ("results", "names", "log"))
-        results.touch()
-        names.write_text("\n".join(listed), encoding="utf-8")
-        command = [*plan.command, str(CHILD), plan.kind, file, str(results), str(names)]
-        if plan.options:
-            command += ["--", *plan.options]
-        with log.open("wb") as out:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-            stopped = _watch(process, results, plan.seconds)
-        text = log.read_text("utf-8", "replace")
-        with (plan.logs / f"{Path(file).name}.log").open("a", encoding="utf-8") as kept:
-            kept.write(text)
-        events = [json.loads(line) for line in results.read_text("utf-8").splitlines()]
+    events, text, stopped, status = _child(plan, plan.kind, file, listed)
     said = _said(text)
     rows: list[Row] = []
     running = ""
@@ -174,23 +167,53 @@ def _process(plan: Plan, file: str, listed: Sequence[str]) -> tuple[list[Row], b
                 )
             )
             running = ""
-    if running:
+    if running and time.monotonic() < plan.deadline:
         verdict = "timeout" if stopped else "crash"
-        why = f"{plan.seconds:.0f} s" if stopped else f"status {process.returncode}"
+        why = f"{plan.seconds:.0f} s" if stopped else f"status {status}"
         rows.append(Row(file, running, verdict, plan.seconds, why, said.get(running, "")))
     finished = any(event["event"] == "finished" for event in events)
     return rows, finished
 
 
-def _watch(process: subprocess.Popen[bytes], results: Path, seconds: float) -> bool:
-    """Waits for the end; True if it was killed because it was silent for too long."""
+def _child(
+    plan: Plan, kind: str, file: str, listed: Sequence[str]
+) -> tuple[list[dict[str, Any]], str, bool, int]:
+    """A process of ``child.py``: its events, what it printed, if it was killed, its status."""
+    with tempfile.TemporaryDirectory(prefix="python-clients-") as folder:
+        results, names, log = (Path(folder) / name for name in ("results", "names", "log"))
+        results.touch()
+        names.write_text("\n".join(listed), encoding="utf-8")
+        command = [*plan.command, str(CHILD), kind, file, str(results), str(names)]
+        if plan.options:
+            command += ["--", *plan.options]
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            stopped = _watch(process, results, plan)
+        text = log.read_text("utf-8", "replace")
+        with (plan.logs / f"{Path(file).name}.log").open("a", encoding="utf-8") as kept:
+            kept.write(text)
+        events: list[dict[str, Any]] = []
+        for line in results.read_text("utf-8").splitlines():
+            with suppress(json.JSONDecodeError):  # the line that a killed process was writing
+                events.append(json.loads(line))
+    return events, text, stopped, process.returncode
+
+
+def _watch(process: subprocess.Popen[bytes], results: Path, plan: Plan) -> bool:
+    """Waits for the end; True if it was killed, silent for too long or at the deadline."""
     size, since = -1, time.monotonic()
     while process.poll() is None:
         time.sleep(_POLL_S)
         now = results.stat().st_size
         if now != size:
             size, since = now, time.monotonic()
-        elif time.monotonic() - since > seconds:
+        if time.monotonic() > min(since + plan.seconds, plan.deadline):
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -217,6 +240,28 @@ def modules(python: str, package: str) -> list[str]:
     return [f"{package}.{path.stem}" for path in sorted(folder.glob("test_*.py"))]
 
 
+def names_of(plan: Plan, file: str) -> list[str]:
+    """The tests of a file, or of the sample of it that is asked for; a file that cannot be read is
+    listed by its own name."""
+    events = _child(replace(plan, seconds=math.inf), f"list-{plan.kind}", file, [])[0]
+    return [event["id"] for event in events if event["event"] == "name"] or [file]
+
+
+def grouped(
+    names: Mapping[str, Sequence[str]], known: Container[str], arguments: argparse.Namespace
+) -> list[tuple[str, list[str]]]:
+    """Files with some of their tests, in an order given by the seed: none that is known."""
+    order = random.Random(arguments.seed)
+    size: int = arguments.groups
+    found: list[tuple[str, list[str]]] = []
+    for file, all_names in names.items():
+        left = [name for name in all_names if name not in known]
+        order.shuffle(left)
+        found += [(file, left[n : n + size]) for n in range(0, len(left), size)]
+    order.shuffle(found)
+    return found
+
+
 def run(arguments: argparse.Namespace) -> None:
     """The verb ``run``."""
     python: str = arguments.python
@@ -231,17 +276,28 @@ def run(arguments: argparse.Namespace) -> None:
         ]
     if arguments.only:
         files = [file for file in files if re.search(arguments.only, file)]
+    under = [part for given in arguments.under for part in given.split()]
     before = (
         ()
         if arguments.direct
-        else (sys.executable, "-m", "sassxlate", "run", "--keep-status", "--")
+        else (sys.executable, "-m", "sassxlate", "run", "--keep-status", *under, "--")
     )
     logs: Path = arguments.results.with_suffix(".logs")
     logs.mkdir(exist_ok=True)
-    plan = Plan(kind, (*before, python), tuple(arguments.option), arguments.timeout, logs)
+    deadline = time.monotonic() + arguments.limit
+    plan = Plan(kind, (*before, python), tuple(arguments.option), arguments.timeout, logs, deadline)
     store = Store(arguments.results)
     waiting = [file for file in files if file not in store.finished]
     with ThreadPoolExecutor(arguments.jobs) as pool:
+        if arguments.groups:
+            listed = pool.map(partial(names_of, plan), waiting)
+            batches = grouped(dict(zip(waiting, listed, strict=True)), store.rows, arguments)
+            for job in [pool.submit(run_file, plan, file, store, ids) for file, ids in batches]:
+                job.result()
+            if time.monotonic() < deadline:
+                for file in waiting:
+                    store.finish(file)
+            waiting = []
         for job in [pool.submit(run_file, plan, file, store) for file in waiting]:
             job.result()
         if arguments.alone:
@@ -302,6 +358,10 @@ def main() -> None:
     one.add_argument("--direct", action="store_true", help="without sassxlate run")
     one.add_argument("--alone", action="store_true", help="failures once more, each by itself")
     one.add_argument("--timeout", type=float, default=300.0, help="seconds of a test")
+    one.add_argument("--under", action="append", default=[], help="options of `sassxlate run`")
+    one.add_argument("--groups", type=int, default=0, help="tests a process; 0: a file a process")
+    one.add_argument("--seed", type=int, default=1, help="of the order of groups")
+    one.add_argument("--limit", type=float, default=math.inf, help="seconds of the whole run")
     one.add_argument("-j", "--jobs", type=int, default=1)
     one.set_defaults(verb=run)
     two = verbs.add_parser("table")

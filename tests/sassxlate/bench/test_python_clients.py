@@ -61,3 +61,59 @@ def test_a_verdict_for_each(tmp_path: Path) -> None:
     table = _tool(tmp_path, "table", str(results))
     assert "| **all** | 8 | 2 (25.0 %) |" in table
     assert "| suite.test_one.Tests.test_d | timeout | 2 s |" in table
+
+
+def test_groups_of_tests_and_the_same_verdicts(tmp_path: Path) -> None:
+    """Three tests a process, in an order given by a seed; a file that cannot be imported, too."""
+    package = tmp_path / "suite"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "test_one.py").write_text(TESTS)
+    (package / "test_two.py").write_text("import nothing_of_this_name\n")
+    results = tmp_path / "results.jsonl"
+    run = ("run", str(results), "--package", "suite", "--direct", "--timeout", "2", "--groups", "3")
+    _tool(tmp_path, *run)
+    rows = [json.loads(line) for line in results.read_text().splitlines()]
+    verdicts = {row["id"].rpartition(".")[2]: row["verdict"] for row in rows if "id" in row}
+    wanted = {f"test_{key}": verdict for key, verdict in WANTED.items()}
+    assert verdicts == {**wanted, "test_two": "error"}
+    assert len(rows) == len(verdicts) + 2  # each test once; the files are finished
+    before = results.read_text()
+    _tool(tmp_path, *run)
+    assert results.read_text() == before
+
+
+def test_a_limit_of_the_whole_run_leaves_no_verdict(tmp_path: Path) -> None:
+    """A test that the limit interrupts is not run, rather than failed."""
+    package = tmp_path / "suite"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "test_one.py").write_text(TESTS)
+    results = tmp_path / "results.jsonl"
+    _tool(tmp_path, "run", str(results), "--package", "suite", "--direct", "--limit", "4")
+    rows = [json.loads(line) for line in results.read_text().splitlines()]
+    verdicts = {row["id"].rpartition(".")[2]: row["verdict"] for row in rows if "id" in row}
+    wanted = {f"test_{key}": verdict for key, verdict in WANTED.items() if key < "d"}
+    assert verdicts.items() <= wanted.items()
+    assert not any("finished" in row for row in rows)
+
+
+def test_pytest_files_are_listed_as_their_marks_leave_them(tmp_path: Path) -> None:
+    """``--option`` holds for the list, too."""
+    file = tmp_path / "test_marks.py"
+    file.write_text(
+        "import pytest\n"
+        "@pytest.mark.parametrize('n', range(4))\n"
+        "def test_many(n): assert n != 2\n"
+        "@pytest.mark.slow\n"
+        "def test_slow(): assert False\n"
+    )
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = slow\n")
+    results = tmp_path / "results.jsonl"
+    _tool(
+        tmp_path, "run", str(results), "--files", str(file), "--direct", "--groups", "3",
+        "--option=-m", "--option=not slow",
+    )  # fmt: skip
+    rows = [json.loads(line) for line in results.read_text().splitlines()]
+    verdicts = {row["id"].rpartition("::")[2]: row["verdict"] for row in rows if "id" in row}
+    assert verdicts == {f"test_many[{n}]": "fail" if n == 2 else "pass" for n in range(4)}
