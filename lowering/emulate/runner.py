@@ -378,8 +378,13 @@ def run_code(
     **launch: Any,
 ) -> None:
     """Like `run_code_object`, for bare machine code that starts at its first byte."""
-    loaded = LoadedImage(compile_kernel(code, 0, options))
+    loaded = _loaded_code(code, options or CompileOptions())
     run_image(loaded, setup or Setup(), grid, block, kernarg, device, **launch)
+
+
+@functools.lru_cache(maxsize=64)
+def _loaded_code(code: bytes, options: CompileOptions) -> LoadedImage:
+    return LoadedImage(compile_kernel(code, 0, options))
 
 
 __all__ = [

@@ -91,7 +91,11 @@ def test_drawn_configurations(
 
 @pytest.mark.parametrize(
     ("which", "least"),
-    [("every:42:3", 100), pytest.param("all", 4500, marks=pytest.mark.sweep)],
+    [
+        ("every:126:3", 30),
+        pytest.param("every:42:3", 100, marks=pytest.mark.sweep),
+        pytest.param("all", 4500, marks=pytest.mark.sweep),
+    ],
 )
 def test_as_an_h200_reads(
     which: str,

@@ -24,6 +24,7 @@ PROGRAMS = [ROOT / "fixtures" / "programs" / name for name in ("saxpy", "reducti
 KERNELS = sorted((ROOT / "fixtures" / "kernels").glob("sm_*/*.cubin"))
 CUBINS = [*KERNELS, *sorted(DATA.glob("*.cubin"))]
 FATBINS = sorted(DATA.glob("*.fatbin"))
+SEEDS_EACH = 100  # at least, where there are several processes
 BATCH_S = 600  # of one process; each command has ten seconds, chain.py sees to that
 
 Check = Callable[..., "Counter[str]"]
@@ -67,7 +68,8 @@ def check(tmp_path: Path) -> Check:
 
     def go(damage: str, files: Sequence[Path], seeds: range, commands: str = ALL) -> Counter[str]:
         assert files
-        workers = min(4, max(1, len(os.sched_getaffinity(0))))
+        # A process costs as much as twenty seeds.
+        workers = min(4, len(os.sched_getaffinity(0)), 1 + len(seeds) // SEEDS_EACH)
         each = -(-len(seeds) // workers)
 
         def part(number: int) -> Answer:

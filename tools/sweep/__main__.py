@@ -35,7 +35,7 @@ def _run(given: argparse.Namespace) -> int:
         print("sweep: there is no nvcc, neither on PATH nor in a wheel", file=sys.stderr)
         return 2
     deadline = time.monotonic() + given.limit
-    made = plan.groups(given.seed, tuple(given.shape))
+    made = plan.groups(given.seed, given.shape or None)
     groups = plan.in_turn([g for g in made if int(g.name[-3:]) % given.every == given.every - 1])
     work = [
         (group, Settings(given.results, nvcc, arch, flags, RUNNER))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -40,10 +40,15 @@ TRUTHS = ("O3", "O1", "G", "fast", "nofma")  # taken on the GPU
 _FLOATS_ALONE = ("fast", "nofma")
 
 
-def groups(seed: int = SEED, shapes: tuple[str, ...] = ()) -> Iterator[Group]:
+def shapes_of(names: Iterable[str]) -> tuple[str, ...]:
+    """The shapes of kernels of these names."""
+    return tuple({name.partition("_")[0] for name in names})
+
+
+def groups(seed: int = SEED, shapes: Collection[str] | None = None) -> Iterator[Group]:
     """All groups, or those of some shapes."""
     for shape in SHAPES:
-        if shapes and shape.name not in shapes:
+        if shapes is not None and shape.name not in shapes:
             continue
         for first in range(0, shape.count, shape.group):
             count = min(shape.group, shape.count - first)

@@ -46,7 +46,9 @@ def show(results: Path, listed: bool = False, seed: int = SEED, folder: Path = t
         known = truth.load(folder)
     except OSError:
         known = None
-    kernels = {k.name: k for g in plan.groups(seed) for k in g.kernels}
+    names = (name for file in results.glob("*.jsonl") for name in lines_of(file))
+    made = plan.groups(seed, plan.shapes_of(names))
+    kernels = {k.name: k for g in made for k in g.kernels}
     rows = verdicts(results, known, kernels)
     count: dict[tuple[str, int, str], Counter[str]] = {}
     for kernel, arch, flags, said, _ in rows:

@@ -16,7 +16,7 @@ import numpy as np
 
 from .inputs import Words
 from .kernel import SEED, THREADS, Kernel
-from .plan import TRUTHS, groups
+from .plan import TRUTHS, groups, shapes_of
 
 FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "sweep" / "sm_90"
 VERDICTS = (
@@ -149,7 +149,8 @@ def keep(
     Results of kernels that today's generators do not make are left out.
     """
     sources: dict[str, int] = json.loads((results / "sources.json").read_text())
-    mine = {k.name: k.source_crc for g in groups(seed) for k in g.kernels}
+    shapes = shapes_of(sources)
+    mine = {k.name: k.source_crc for g in groups(seed, shapes) for k in g.kernels}
     taken: dict[str, dict[str, Result]] = {}
     for flags in TRUTHS:
         file = results / f"{flags}.jsonl.gz"

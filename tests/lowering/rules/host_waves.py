@@ -6,6 +6,7 @@ runs the code and stores the results.  Each lane of each wave calls a function o
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -73,7 +74,14 @@ def code_of(names: Sequence[str], called: bool = False) -> KernelBuilder:
     return state
 
 
-def kernel(names: Sequence[str], rewrite: Rewrite, called: bool) -> bytes:
+def _as_it_is(items: Sequence[Item]) -> Sequence[Item]:
+    return items
+
+
+@functools.cache
+def kernel(names: tuple[str, ...], rewrite: Rewrite, called: bool) -> bytes:
+    """The code that :func:`run` launches: the rule's, with registers read before and stored after
+    it."""
     state = code_of(names, called)
     regs = state.regs
     size = TAKEN * LANES * 4
@@ -280,7 +288,7 @@ class Ran:
 def run(
     names: Sequence[str], masks: Words, called: Words, seed: int, *, ring: int = 1 << 20,
     room: int = 1 << 20, spare: int = 1 << 40, asks: Words | None = None,
-    rewrite: Rewrite = lambda items: items, routine: bool = False,
+    rewrite: Rewrite = _as_it_is, routine: bool = False,
 ) -> Ran:  # fmt: skip
     """One wave per row of ``masks`` (running lanes) and ``called`` (index in ``names``, per lane);
     ``asks``: the sizes for malloc, if not random; ``routine``: printf's code is called."""
@@ -343,7 +351,7 @@ def run(
     source, target = device.alloc(before.tobytes()), device.alloc(before.nbytes)
     setup = Setup(kernarg_sgpr=0, wg_sgpr=(13, 14, 15), scratch_size=ARGUMENTS + 16, lds_size=64)
     arguments = source.to_bytes(8, "little") + target.to_bytes(8, "little")
-    run_code(kernel(names, rewrite, routine), waves, LANES, arguments, device, setup)
+    run_code(kernel(tuple(names), rewrite, routine), waves, LANES, arguments, device, setup)
     left = {
         name: _queue_of(device.read(place, HEAD), device.read(rings[name], ring))
         for name, place in queues.items()

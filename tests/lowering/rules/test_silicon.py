@@ -131,10 +131,10 @@ def test_once_wrong(text: str) -> None:
     ],
 )
 def test_once_refused(pattern: str) -> None:
-    """Five forms of each family that had semantics but no rule: translated, and equal."""
+    """Two forms of each family that had semantics but no rule: translated, and equal."""
     found = [form for form in forms() if re.match(pattern, form.text)]
     chance = random.Random(int(os.environ.get("SASSXLATE_TEST_SEED", "1")))
-    chosen = chance.sample(found, min(5, len(found)))
+    chosen = chance.sample(found, min(2, len(found)))
     assert judge(chosen) == {"equal": len(chosen)}
 
 

@@ -248,7 +248,8 @@ def test_refusals_are_told_by_code_and_mnemonic() -> None:
 
 # --- against the GPU -----------------------------------------------------------------------------
 
-# Of each shape so many kernels, from the first group on, one in so many.
+# Of each shape so many kernels, from the first group on, one in so many; the others are the
+# sweep's.
 SEED = {
     "programs": (5, 2),
     "warps": (4, 2),
@@ -258,12 +259,13 @@ SEED = {
 }
 
 
-def _seed(groups: list[Group]) -> list[Group]:
+def _seed(groups: list[Group], part: int) -> list[Group]:
+    """Every other kernel of the seed, from ``part`` on."""
     chosen: list[Group] = []
     for shape, (count, step) in SEED.items():
         kernels = [k for g in groups if g.name.startswith(shape) for k in g.kernels]
-        kernels = [k for k in kernels[::step] if not k.reads_doubles]
-        chosen.append(Group(f"{shape}_seed", tuple(kernels[:count])))
+        kernels = [k for k in kernels[::step] if not k.reads_doubles][:count]
+        chosen.append(Group(f"{shape}_seed", tuple(kernels[part::2])))
     return chosen
 
 
@@ -283,12 +285,13 @@ def _check(folder: Path, groups: list[Group], known: truth.Truth, refused: float
 
 
 @needs_nvcc
-def test_a_seed(tmp_path: Path, groups: list[Group], known: truth.Truth) -> None:
+@pytest.mark.parametrize("part", [pytest.param(0, marks=pytest.mark.sweep), 1])
+def test_a_seed(tmp_path: Path, groups: list[Group], known: truth.Truth, part: int) -> None:
     """Some of each shape equal the H200's."""
     nvcc = toolchain.nvcc()
     assert nvcc is not None
     settings = Settings(tmp_path, nvcc, 90, "O3", RUNNER)
-    chosen = _seed(groups)
+    chosen = _seed(groups, part)
     count = run_groups(chosen, settings, time.monotonic() + 600, lambda _: None)
     assert count == sum(len(g.kernels) for g in chosen)
     _check(tmp_path, chosen, known, 0)
@@ -349,7 +352,9 @@ def test_doubles_that_are_taken_apart(
         ("floats_s2_0053 floats_s2_0151 floats_s2_0228 floats_s2_0156", 75, "O3"),
         # CALL.REL.NOINC as a far jump in a function that returns
         ("programs_s2_0012", 80, "O3"),
-        ("warps_s2_0021 warps_s2_0139 warps_s2_0150", 80, "O3"),
+        pytest.param(
+            "warps_s2_0021 warps_s2_0139 warps_s2_0150", 80, "O3", marks=pytest.mark.sweep
+        ),
         ("warps_s2_0139", 89, "O1"),
         # lanes of an inner and an outer shuffle wait at one WARPSYNC, with other masks
         ("warps_s2_0045", 75, "G"),

@@ -72,9 +72,11 @@ def test_waves(text: str, surroundings: Surroundings) -> None:
         ("IMMA.16832.S4.S4 R16, R4.ROW, R8.COL, R12, !UP0", 86),
         ("BMMA.88128.XOR.POPC R16, R4.ROW, R8.COL, R12", 75),
         ("BMMA.168256.XOR.POPC R16, R4.ROW, R8.COL, R12", 80),
-        ("QMMA.16832.F32.E4M3.E5M2 R16, -R4.ROW, R8.COL, R12", 89),
+        pytest.param(
+            "QMMA.16832.F32.E4M3.E5M2 R16, -R4.ROW, R8.COL, R12", 89, marks=pytest.mark.sweep
+        ),
         ("QMMA.16816.F16.E4M3.E4M3 R16, R4.ROW, R8.COL, R12, UP0", 89),
-        ("QMMA.16832.F32.E4M3.E4M3 R16, R4, R8, R12", 120),
+        pytest.param("QMMA.16832.F32.E4M3.E4M3 R16, R4, R8, R12", 120, marks=pytest.mark.sweep),
         ("QMMA.16832.F16.E5M2.E4M3 R16, R4, R8, R12", 120),
     ],
 )
