@@ -30,7 +30,12 @@ _ANCHOR, _STEP = 32, 16  # bytes of an anchor; what its address is a multiple of
 _CHUNK = 1 << 26  # bytes that are hashed at a time
 _EXECUTABLE = 1  # PF_X
 _MACHINES = {3: "i386", 40: "Arm", 183: "AArch64", 21: "ppc64", 22: "s390x", 243: "RISC-V"}
-_MARKERS = ((b"\0cudaLogsCurrent\0", "13"), (b"\0cudaGetDeviceProperties_v2\0", "12"))
+_MARKERS = (
+    ((b"\0cudaLogsCurrent\0",), "13"),
+    ((b"\0cudaGetDeviceProperties_v2\0",), "12"),
+    ((b"\0cudaBindTexture\0", b"\0cudaStreamCopyAttributes\0"), "11"),  # 10 has the first alone
+)
+_INTERNAL = re.compile(rb"\0(?:libcudart_static_|__cudart\d)")  # the latter in 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +139,8 @@ def _runtime(elf: Elf) -> Runtime:
         if same:
             return Runtime("known", f"statically linked CUDA runtime {signature.release}: replaced")
     names = b"".join(bytes(s.data) for s in elf.sections if s.name == ".strtab")
-    if b"\0libcudart_static_" in names:
-        major = next((major for marker, major in _MARKERS if marker in names), None)
+    if _INTERNAL.search(names):
+        major = next((major for has, major in _MARKERS if all(m in names for m in has)), None)
         if major:
             text = f"statically linked CUDA runtime {major}.x, found by its symbols: replaced"
             return Runtime("known", text)
@@ -172,7 +177,7 @@ def functions_of(elf: Elf) -> tuple[dict[int, str], tuple[range, ...]]:
             for table in elf.sections
             if table.type == SHT_SYMTAB
             for symbol in elf.symbols(table)
-            if symbol.kind == STT_FUNC and symbol.name.startswith("libcudart_static_")
+            if symbol.kind == STT_FUNC and _INTERNAL.match(b"\0" + symbol.name.encode())
         ]
         ranges += [range(min(own), max(own) + 1)] if own else []
     return names, tuple(ranges)

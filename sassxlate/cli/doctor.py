@@ -37,6 +37,7 @@ State = Literal[
 
 _LIBRARIES = (
     "libcuda.so.1",
+    "libcudart.so.11.0",
     "libcudart.so.12",
     "libcudart.so.13",
     "libnvidia-ml.so.1",

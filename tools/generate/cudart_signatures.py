@@ -24,6 +24,7 @@ import argparse
 import base64
 import hashlib
 import io
+import re
 import struct
 import sys
 from collections.abc import Iterable, Iterator
@@ -37,6 +38,8 @@ from elftools.elf.sections import SymbolTableSection
 
 ANCHOR_BYTES = 32
 ANCHOR_STEP = 16
+INTERNAL = re.compile(r"__cudart\d")
+"""Functions of 11 that are not public."""
 JUMP_BYTES = 5
 """The bytes that the detour writes over an entry: a near jump."""
 
@@ -144,7 +147,7 @@ def read_block(archive: bytes) -> Block:
                 continue
             if symbol["st_shndx"] == index:
                 starts.add(symbol["st_value"])
-            if not symbol.name.startswith(("cuda", "__cuda")):
+            if not symbol.name.startswith(("cuda", "__cuda")) or INTERNAL.match(symbol.name):
                 continue
             if symbol["st_shndx"] != index:
                 raise SignatureError(f"{symbol.name} is outside .text")

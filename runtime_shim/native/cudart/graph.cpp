@@ -339,7 +339,17 @@ SX_SAME(cudaGraphDebugDotPrint, (CUgraph graph, const char *path, unsigned flags
 SX_SAME(cudaGraphInstantiateWithParams, (CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *p), cuGraphInstantiateWithParams(exec, graph, p))
 SX_SAME(cudaGraphInstantiateWithParams_ptsz, (CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *p), cuGraphInstantiateWithParams(exec, graph, p))
 SX_SAME(cudaGraphExecGetFlags, (CUgraphExec exec, uint64_t *flags), cuGraphExecGetFlags(exec, flags))
+#if SX_CUDART_MAJOR >= 12
 SX_SAME(cudaGraphExecUpdate, (CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info), cuGraphExecUpdate_v2(exec, graph, info))
+#else
+SX_API cudaGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode *at_fault, int *result) {
+  CUgraphExecUpdateResultInfo info{};
+  int error = with_context([&] { return driver().cuGraphExecUpdate_v2(exec, graph, &info); });
+  if (at_fault) *at_fault = info.errorNode;
+  if (result) *result = static_cast<int>(info.result);
+  return error;
+}
+#endif
 SX_SAME(cudaGraphNodeSetEnabled, (CUgraphExec exec, CUgraphNode node, unsigned enabled), cuGraphNodeSetEnabled(exec, node, enabled))
 SX_SAME(cudaGraphNodeGetEnabled, (CUgraphExec exec, CUgraphNode node, unsigned *enabled), cuGraphNodeGetEnabled(exec, node, enabled))
 SX_SAME(cudaUserObjectCreate, (CUuserObject *out, void *data, CUhostFn destroy, unsigned count, unsigned flags), cuUserObjectCreate(out, data, destroy, count, flags))

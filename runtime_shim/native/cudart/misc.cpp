@@ -63,12 +63,19 @@ constexpr uint64_t kPerThreadEntry = 2;  // asks the driver for the variant with
 
 }  // namespace
 
-SX_API cudaGetDriverEntryPoint(const char *symbol, void **function, uint64_t flags, int *status) {
+#if SX_CUDART_MAJOR >= 12
+#define SX_STATUS , int *status
+#else
+#define SX_STATUS  // 11 reports no status
+constexpr int *status = nullptr;
+#endif
+SX_API cudaGetDriverEntryPoint(const char *symbol, void **function, uint64_t flags SX_STATUS) {
   return entry_point(symbol, function, kRuntimeVersion, flags, status);
 }
-SX_API cudaGetDriverEntryPoint_ptsz(const char *symbol, void **function, uint64_t flags, int *status) {
+SX_API cudaGetDriverEntryPoint_ptsz(const char *symbol, void **function, uint64_t flags SX_STATUS) {
   return entry_point(symbol, function, kRuntimeVersion, flags ? flags : kPerThreadEntry, status);
 }
+#if SX_CUDART_MAJOR >= 12
 SX_API cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsigned version, uint64_t flags,
                                         int *status) {
   return entry_point(symbol, function, static_cast<int>(version), flags, status);
@@ -77,6 +84,7 @@ SX_API cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **function
                                              int *status) {
   return entry_point(symbol, function, static_cast<int>(version), flags ? flags : kPerThreadEntry, status);
 }
+#endif
 
 SX_API cudaLibraryLoadData(CUlibrary *library, const void *code, int *jit, void **jit_values, unsigned jit_count,
                            int *options, void **values, unsigned count) {
@@ -134,7 +142,7 @@ SX_API cudaLibraryGetManaged(void **address, size_t *size, CUlibrary library, co
   });
 }
 
-#if SX_CUDART_MAJOR == 12
+#if SX_CUDART_MAJOR <= 12
 // Names of the first CUDA releases, kept by 12 and dropped by 13.
 SX_API cudaDeviceSynchronize();
 SX_API cudaDeviceReset();

@@ -1,12 +1,12 @@
 // The part of the runtime API's public ABI that this library implements, and the few places where
-// the majors differ: a structure's length, a parameter more.  SX_CUDART_MAJOR is 12 or 13.
+// the majors differ: a structure's length, a parameter more.  SX_CUDART_MAJOR is 11, 12 or 13.
 #pragma once
 #include "driver_abi.h"
 
 #ifndef SX_CUDART_MAJOR
-#error "SX_CUDART_MAJOR must be 12 or 13"
+#error "SX_CUDART_MAJOR must be 11, 12 or 13"
 #endif
-#if SX_CUDART_MAJOR != 12 && SX_CUDART_MAJOR != 13
+#if SX_CUDART_MAJOR < 11 || SX_CUDART_MAJOR > 13
 #error "this major of the runtime is not supported"
 #endif
 
@@ -14,7 +14,7 @@ namespace sx {
 
 constexpr int kMajor = SX_CUDART_MAJOR;
 // The result of cudaRuntimeGetVersion; a driver below it is refused with 35, as NVIDIA's runtime does.
-constexpr int kRuntimeVersion = kMajor == 13 ? 13000 : 12090;
+constexpr int kRuntimeVersion = kMajor == 13 ? 13000 : kMajor == 12 ? 12090 : 11080;
 // The oldest driver that can serve this major (minor version compatibility).
 constexpr int kOldestDriver = kMajor * 1000;
 
@@ -91,12 +91,14 @@ static_assert(sizeof(cudaPointerAttributes) == (SX_CUDART_MAJOR >= 13 ? 88 : 24)
 struct cudaFuncAttributes {
   size_t sharedSizeBytes, constSizeBytes, localSizeBytes;
   int maxThreadsPerBlock, numRegs, ptxVersion, binaryVersion, cacheModeCA;
-  int maxDynamicSharedSizeBytes, preferredShmemCarveout, clusterDimMustBeSet;
-  int requiredClusterWidth, requiredClusterHeight, requiredClusterDepth;
+  int maxDynamicSharedSizeBytes, preferredShmemCarveout;
+#if SX_CUDART_MAJOR >= 12
+  int clusterDimMustBeSet, requiredClusterWidth, requiredClusterHeight, requiredClusterDepth;
   int clusterSchedulingPolicyPreference, nonPortableClusterSizeAllowed;
   int reserved[16];
+#endif
 };
-static_assert(sizeof(cudaFuncAttributes) == 144, "ABI");
+static_assert(sizeof(cudaFuncAttributes) == (SX_CUDART_MAJOR >= 12 ? 144 : 56), "ABI");
 
 struct cudaLaunchConfig_t {
   dim3 gridDim, blockDim;

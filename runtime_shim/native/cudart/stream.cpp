@@ -72,9 +72,17 @@ SX_API cudaGraphDestroy(CUgraph graph) {
 SX_API cudaGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags) {
   return with_context([&] { return driver().cuGraphInstantiateWithFlags(exec, graph, flags); });
 }
+#if SX_CUDART_MAJOR >= 12
 SX_API cudaGraphInstantiate(CUgraphExec *exec, CUgraph graph, unsigned long long flags) {
   return with_context([&] { return driver().cuGraphInstantiateWithFlags(exec, graph, flags); });
 }
+#else
+// The node that is at fault and a log of the fault: optional, and nothing says more than the error.
+SX_API cudaGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *, char *log, size_t size) {
+  if (log && size) *log = '\0';
+  return with_context([&] { return driver().cuGraphInstantiateWithFlags(exec, graph, 0); });
+}
+#endif
 SX_API cudaGraphExecDestroy(CUgraphExec exec) {
   return with_context([&] { return driver().cuGraphExecDestroy(exec); });
 }
@@ -112,7 +120,7 @@ SX_API cudaEventSynchronize(CUevent event) {
 SX_API cudaEventElapsedTime(float *milliseconds, CUevent start, CUevent end) {
   return with_context([&] { return driver().cuEventElapsedTime(milliseconds, start, end); });
 }
-#if SX_CUDART_MAJOR == 12
+#if SX_CUDART_MAJOR <= 12
 SX_API cudaEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end) {
   return cudaEventElapsedTime(milliseconds, start, end);
 }

@@ -22,7 +22,9 @@ int unimplemented(const char *name, std::atomic<bool> &said) {
   }
 #if SX_CUDART_MAJOR == 13
 #include "names_13.inc"
-#else
+#elif SX_CUDART_MAJOR == 12
 #include "names_12.inc"
+#else
+#include "names_11.inc"
 #endif
 #undef SX_NAME

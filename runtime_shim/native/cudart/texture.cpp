@@ -244,10 +244,24 @@ SX_API cudaDeviceGetTexture1DLinearMaxWidth(size_t *width, const cudaChannelForm
   });
 }
 
+#if SX_CUDART_MAJOR >= 12
 SX_API cudaCreateTextureObject(unsigned long long *out, const ResourceDesc *resource, const TextureDesc *texture,
                                const void *view) {
   return with_context([&] { return create_texture(out, resource, texture, view); });
 }
+#else
+// 11 has two descriptions of a texture; the older one ends before `seamless`.
+SX_API cudaCreateTextureObject(unsigned long long *out, const ResourceDesc *resource, const TextureDesc *texture,
+                               const void *view) {
+  TextureDesc whole{};
+  if (texture) memcpy(&whole, texture, offsetof(TextureDesc, seamless));
+  return with_context([&] { return create_texture(out, resource, texture ? &whole : nullptr, view); });
+}
+SX_API cudaCreateTextureObject_v2(unsigned long long *out, const ResourceDesc *resource, const TextureDesc *texture,
+                                  const void *view) {
+  return with_context([&] { return create_texture(out, resource, texture, view); });
+}
+#endif
 
 SX_API cudaDestroyTextureObject(unsigned long long object) {
   return with_context([&] { return driver().cuTexObjectDestroy(object); });

@@ -225,9 +225,14 @@ const std::string &own_copies() {
   return directory;
 }
 
+// The file name that NVIDIA's library of that major has: 11's has a minor version, for all releases of 11.
+static std::string runtime_library(int major) {
+  return "libcudart.so." + (major == 11 ? "11.0" : std::to_string(major));
+}
+
 void redirect(const Image &image, const Match &match) {
   const bool is_runtime = match.library.empty();
-  const std::string library = is_runtime ? "libcudart.so." + std::to_string(match.major) : match.library;
+  const std::string library = is_runtime ? runtime_library(match.major) : match.library;
   const std::string path = own_directory() + library;
   if (!can_read(path)) refuse("SX0763", path, "cannot be read");
   if (!have_room(match)) refuse("SX0762", image.path, "the functions to redirect lie too close together");

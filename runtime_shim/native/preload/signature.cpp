@@ -204,6 +204,9 @@ unsigned majors_of(std::string_view name) {
 #define SX_NAME(name) map[#name] |= 2;
 #include "../cudart/names_13.inc"
 #undef SX_NAME
+#define SX_NAME(name) map[#name] |= 4;
+#include "../cudart/names_11.inc"
+#undef SX_NAME
     return map;
   }();
   auto found = table.find(name);

@@ -17,7 +17,7 @@ struct Entry {
 
 // A runtime found in an image, or another library of NVIDIA's that is replaced.
 struct Match {
-  int major = 0;         // of a runtime: 12 or 13, which of our libraries takes its place
+  int major = 0;         // of a runtime: 11, 12 or 13, which of our libraries takes its place
   std::string library;   // of another: our file that takes its place, below own_directory()
   std::string release;   // "13.0.48 13.0.88": the public releases that have exactly this code
   std::vector<Entry> entries;
@@ -28,7 +28,7 @@ struct Match {
 // there, but the code around it differs.
 bool find_by_signature(const unsigned char *start, size_t size, Match &out, bool &near);
 
-// Whether any public release of a major exports this name: 0, or bit 0 for 12 and bit 1 for 13.
+// Whether any public release of a major exports this name: 0, or bit 0 for 12, bit 1 for 13 and bit 2 for 11.
 unsigned majors_of(std::string_view name);
 
 }  // namespace sx::preload

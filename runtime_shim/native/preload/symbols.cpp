@@ -89,16 +89,24 @@ std::vector<Symbol> functions(const File &file, uint32_t type) {
 
 bool starts_with(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
 
-bool runtime_like(std::string_view name) {
-  return starts_with(name, "cuda") || starts_with(name, "__cuda");
+// 11's internal functions are named __cudart and a number, later ones' libcudart_static_ and a hash.
+bool internal(std::string_view name) {
+  constexpr std::string_view kOld = "__cudart";
+  return starts_with(name, "libcudart_static_") ||
+         (starts_with(name, kOld) && name.size() > kOld.size() && name[kOld.size()] >= '0' && name[kOld.size()] <= '9');
 }
 
-// A function that every release of one major has and no other major does.
+bool runtime_like(std::string_view name) {
+  return (starts_with(name, "cuda") || starts_with(name, "__cuda")) && !internal(name);
+}
+
+// A function that every release of one major has and no other major does; 10 has the first, too.
 struct Marker {
   const char *name;
   int major;
 };
-constexpr Marker kMarkers[] = {{"cudaGetDeviceProperties_v2", 12}, {"cudaLogsCurrent", 13}};
+constexpr Marker kMarkers[] = {{"cudaBindTexture", 11}, {"cudaGetDeviceProperties_v2", 12}, {"cudaLogsCurrent", 13}};
+constexpr const char kNewIn11[] = "cudaStreamCopyAttributes";
 
 }  // namespace
 
@@ -106,17 +114,19 @@ Named find_by_symbol(const Image &image, bool dynamic, Match &out) {
   File file(image.path);
   std::vector<Symbol> all = functions(file, dynamic ? SHT_DYNSYM : SHT_SYMTAB);
   bool runtime = dynamic;
+  bool new_in_11 = false;
   int major = 0;
   uint64_t low = UINT64_MAX, high = 0;  // where the known functions lie
   for (const Symbol &s : all) {
-    // The static library's internal functions carry its name and a hash.
-    if (starts_with(s.name, "libcudart_static_")) runtime = true;
+    if (internal(s.name)) runtime = true;
     if (!runtime_like(s.name) || !majors_of(s.name)) continue;
     low = std::min(low, s.value);
     high = std::max(high, s.value);
     for (const Marker &marker : kMarkers)
       if (s.name == marker.name) major = marker.major;
+    new_in_11 = new_in_11 || s.name == kNewIn11;
   }
+  if (major == 11 && !new_in_11) major = 0;
   if (low > high) return Named::Nothing;
   if (!runtime) return Named::Stubs;
   out.major = major;

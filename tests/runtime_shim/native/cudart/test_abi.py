@@ -51,13 +51,13 @@ def test_structures_are_those_of_the_headers(tmp_path: Path, nvcc: Tool, gxx: To
     assert properties(13) == offsets
 
 
-@pytest.mark.parametrize("major", [12, 13])
+@pytest.mark.parametrize("major", [11, 12, 13])
 def test_every_name_is_exported_with_its_version(major: int) -> None:
     from elftools.elf.elffile import ELFFile
     from elftools.elf.gnuversions import GNUVerDefSection
     from elftools.elf.sections import SymbolTableSection
 
-    soname = f"libcudart.so.{major}"
+    soname = f"libcudart.so.{major if major > 11 else '11.0'}"
     library = Path(str(resources.files("sassxlate.runtime_shim") / "lib" / soname))
     if not library.is_file():
         pytest.skip(f"{soname} is not built (runtime_shim/native/build.sh)")
@@ -98,7 +98,7 @@ def test_signatures_hold_facts_only(path: Path) -> None:
     kinds = {line.split(" ")[0] for line in lines}
     assert kinds == {"#", "release", "length", "anchor", "digest", "mask", "entry", "end"}
     offsets = [int(line.split()[1], 16) for line in lines if line.startswith("entry ")]
-    assert len(offsets) > 400
+    assert len(offsets) > 390
     assert all(b - a >= 5 or b == a for a, b in itertools.pairwise(offsets))
 
 
