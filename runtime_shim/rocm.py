@@ -55,7 +55,8 @@ class Userland:
         if self.loader is None:
             return path, [app]
         folders = f"{search}:{self.libraries}" if search else str(self.libraries)
-        words = [str(self.loader), "--library-path", folders, "--argv0", app, str(path)]
+        # the linker looks a name without a slash up among the libraries, and a Path loses its "./"
+        words = [str(self.loader), "--library-path", folders, "--argv0", app, os.path.abspath(path)]
         return self.loader, words
 
 

@@ -133,6 +133,16 @@ def test_another_encoding_is_noticed(opcodes: Opcodes) -> None:
     assert differences(code, again) == []
 
 
+def test_a_call_is_encoded_as_far_as_it_jumps(opcodes: Opcodes) -> None:
+    """Branches keep their distances: in code of 128 KiB they would not reach otherwise."""
+    source = "s_branch End\ns_call_b64 s[8:9], R\nR:\ns_setpc_b64 s[8:9]\nEnd:\ns_endpgm\n"
+    code = assembled(source, opcodes)
+    (again,) = encoded_back([mir.function(0, code, opcodes, mir.short_calls)])
+    assert differences(code, again) == []
+    (again,) = encoded_back([mir.function(0, code, opcodes)])
+    assert differences(code, again) != []
+
+
 @pytest.mark.parametrize("version", ROCM)
 def test_comgr_reads_what_was_written(version: str, opcodes: Opcodes) -> None:
     if comgr.why_not(version):

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace sx::kfd {
 
@@ -38,6 +39,12 @@ int memory_show(uint64_t handle, uint64_t offset, uint64_t size, uint64_t va, bo
 int memory_hide(uint64_t va, uint64_t size);
 // Host memory that the card reaches at its own address.
 int memory_svm(SvmArgs &args);
+// All that the card may access.  `shift`: what the host's address is further, modulo 2^64; `file`: others map it, too.
+struct CardRange {
+  uint64_t begin = 0, end = 0, shift = 0;
+  bool read_only = false, file = false;
+};
+std::vector<CardRange> memory_ranges();
 // The host's address of bytes of the card's; null if it has not all of them in one range.  `size` becomes what of them
 // is in the first range.
 void *memory_at(uint64_t va, uint64_t &size, bool write);

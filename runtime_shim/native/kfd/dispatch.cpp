@@ -5,6 +5,7 @@
 #include "../hip/limits.h"
 #include "loaded.h"
 #include "log.h"
+#include "record.h"
 
 #include <algorithm>
 #include <memory>
@@ -66,7 +67,10 @@ uint32_t dispatch(const Packet &packet, uint64_t address) {
   launch->scratch_size = round_up(std::max(packet.private_size, info.private_size), 16);
   launch->kernarg = packet.kernarg;
   make_templates(*launch, address, 0);
-  return run_launch(*launch) ? exception_of(*launch) : 0;
+  Record record;
+  if (run_launch(*launch)) return exception_of(*launch);
+  record.write(packet, address, info.name, launch->lds_size, static_cast<uint32_t>(launch->scratch_size));
+  return 0;
 }
 
 }  // namespace sx::kfd

@@ -222,6 +222,15 @@ void *memory_at(uint64_t va, uint64_t &size, bool write) {
   return reinterpret_cast<void *>(va + range.shift);
 }
 
+std::vector<CardRange> memory_ranges() {
+  Memory &m = memory();
+  std::shared_lock<std::shared_mutex> guard(m.mutex);
+  std::vector<CardRange> all;
+  for (const auto &[va, view] : m.views) all.push_back({va, va + view.size, view.host - va, view.read_only, view.own});
+  m.svm.list(all);
+  return all;
+}
+
 void *map_node(Node node, void *at, size_t size, int protection, int flags, uint64_t offset) {
   if (node == Node::Kfd)  // doorbells, which are polled past; the page of events; registers that flush caches
     return system_mmap(at, size, protection, (flags & MAP_FIXED) | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

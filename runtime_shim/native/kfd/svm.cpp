@@ -1,7 +1,5 @@
 #include "svm.h"
 
-#include "card.h"
-
 #include <algorithm>
 
 namespace sx::kfd {
@@ -106,6 +104,13 @@ bool SvmRanges::find(uint64_t address, Range &out) const {
   out.end = part.end;
   out.probes = part.probes;
   return true;
+}
+
+void SvmRanges::list(std::vector<CardRange> &to) const {
+  for (const auto &[begin, part] : parts_) {
+    bool read_only = part.attributes.flags & kSvmReadOnly;
+    if (part.attributes.access != kSvmNoAccess) to.push_back({begin, part.end, 0, read_only, true});
+  }
 }
 
 }  // namespace sx::kfd

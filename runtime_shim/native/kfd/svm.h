@@ -1,11 +1,13 @@
 // Host memory that the card reaches at its own address, and what the runtime has said of it (AMDKFD_IOC_SVM).
 #pragma once
 #include "../hip/device_memory.h"
+#include "card.h"
 #include "kfd_abi.h"
 
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <vector>
 
 namespace sx::kfd {
 
@@ -15,6 +17,8 @@ class SvmRanges {
   void get(SvmArgs &args) const;
   // The range around an address that the card may access.
   bool find(uint64_t address, Range &out) const;
+  // Adds those that the card may access.
+  void list(std::vector<CardRange> &to) const;
 
  private:
   struct Attributes {

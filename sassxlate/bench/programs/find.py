@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from sassxlate.errors import SassxlateError, UsageError, Where
+from sassxlate.output import write_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,20 @@ def read_truth(file: Path) -> dict[str, Truth]:
         raise UsageError(
             "SX0824", f"no outputs to compare with: {error}", Where(str(file))
         ) from None
+
+
+def add_run(file: Path, program: BenchProgram, run: tuple[int, str, str]) -> None:
+    """Add a run (status, standard output, standard error) to a file that `read_truth` reads; it
+    need not exist.  Runs with other arguments are dropped."""
+    known: dict[str, Any] = {}
+    with suppress(FileNotFoundError, ValueError):
+        known = json.loads(file.read_text())
+    args = shlex.join(program.args)
+    entry: dict[str, Any] = known.get(program.name, {})
+    runs: list[Any] = entry["runs"] if entry.get("args") == args else []
+    runs.append(dict(zip(("status", "out", "err"), run, strict=True)))
+    known[program.name] = {"args": args, "runs": runs}
+    write_whole(file, json.dumps(known, indent=1).encode())
 
 
 def _sample(file: Path) -> dict[str, Mapping[str, Any]]:

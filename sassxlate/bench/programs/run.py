@@ -1,4 +1,5 @@
-"""Every executable of a folder on the emulated device, and what came of each.
+"""Every executable of a folder on the emulated device, or on AMD's HIP library over the emulated
+card, and what came of each.
 
 A program runs in a process and session of its own, in its own directory, with limits of time and
 memory.  It passes when it launched a kernel, none was refused, it ended as it should, found no
@@ -19,14 +20,15 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any, Literal
 
 from sassxlate.bench.programs.compare import difference
-from sassxlate.bench.programs.find import BenchProgram, Truth
+from sassxlate.bench.programs.find import BenchProgram, Truth, add_run
 from sassxlate.disasm.amdgpu_machines import RDNA3
+from sassxlate.runtime_shim import rocm
 from sassxlate.runtime_shim.cache.tag import cache_tag
 from sassxlate.runtime_shim.service import client
 
@@ -97,7 +99,14 @@ class ProgramRun:
 
 
 class Bench:
-    """Runs programs and stores their outcomes in ``results`` (a file of JSON lines)."""
+    """Runs programs and stores their outcomes in ``results`` (a file of JSON lines).
+
+    ``emulated_card``: on AMD's HIP library.  ``outputs``: a file to which what they print is
+    added (`find.add_run`); every program runs anew.
+
+    Raises:
+        ShimError: SX0874, there is no ROCm for the emulated card.
+    """
 
     def __init__(
         self,
@@ -106,8 +115,12 @@ class Bench:
         truth: Mapping[str, Truth],
         stale: bool,
         target: str = RDNA3[0],
+        emulated_card: bool = False,
+        outputs: Path | None = None,
     ) -> None:
         self.limits, self.truth, self.target = limits, truth, target
+        self.emulated_card, self._outputs = emulated_card, outputs
+        self._rocm = f"ROCm {rocm.find().name} " if emulated_card else ""
         self.tag = cache_tag(target)
         self._results = results
         self._stop = Event()
@@ -115,8 +128,11 @@ class Bench:
         self.known = {
             key: outcome
             for key, outcome in _read_results(results).items()
-            if stale or outcome.tag == self.tag
+            if (stale or outcome.tag == self.tag) and outputs is None
         }
+
+    def _key(self, program: BenchProgram) -> str:
+        return self._rocm + program.key
 
     def forget(self, verdicts: str) -> None:
         """Drop the stored outcomes with these verdicts (comma-separated, or all)."""
@@ -127,10 +143,10 @@ class Bench:
 
     def run(self, programs: Sequence[BenchProgram], jobs: int) -> Iterator[ProgramOutcome]:
         """Outcomes as they come; stored ones first.  Ctrl-C stops running programs."""
-        todo = [program for program in programs if program.key not in self.known]
+        todo = [program for program in programs if self._key(program) not in self.known]
         for program in programs:
-            if program.key in self.known:
-                yield self.known[program.key]
+            if self._key(program) in self.known:
+                yield self.known[self._key(program)]
         with ThreadPoolExecutor(jobs) as pool:
             try:
                 for outcome in pool.map(self._one, todo):
@@ -144,14 +160,20 @@ class Bench:
     def _one(self, program: BenchProgram) -> ProgramOutcome | None:
         if self._stop.is_set():
             return None
-        run = execute(program, self.limits, self._stop, self.target)
+        run = execute(program, self.limits, self._stop, self.target, self.emulated_card)
         if run is None:
             return None
-        outcome = judge(
-            program, run, self.truth.get(f"{program.name} {shlex.join(program.args)}"), self.tag
+        outcome = replace(
+            judge(
+                program, run, self.truth.get(f"{program.name} {shlex.join(program.args)}"), self.tag
+            ),
+            key=self._key(program),
         )
         with self._lock, open(self._results, "a", encoding="utf-8") as stream:
             stream.write(json.dumps(asdict(outcome)) + "\n")
+        if self._outputs is not None:
+            with self._lock:
+                add_run(self._outputs, program, (run.status, run.out, run.err))
         return outcome
 
 
@@ -165,7 +187,9 @@ def _read_results(file: Path) -> dict[str, ProgramOutcome]:
     return found
 
 
-def execute(program: BenchProgram, limits: Limits, stop: Event, target: str) -> ProgramRun | None:
+def execute(
+    program: BenchProgram, limits: Limits, stop: Event, target: str, emulated_card: bool = False
+) -> ProgramRun | None:
     """Run it on a target to its end or to a limit; None if ``stop`` was set."""
     with tempfile.TemporaryDirectory(prefix="sassxlate-program-") as scratch:
         trace = Path(scratch, "trace")
@@ -174,8 +198,7 @@ def execute(program: BenchProgram, limits: Limits, stop: Event, target: str) -> 
             "-m",
             "sassxlate",
             "run",
-            "--device",
-            "emulator",
+            *(("--emulated-card",) if emulated_card else ("--device", "emulator")),
             "--target",
             target,
             "--keep-status",

@@ -1,4 +1,5 @@
-"""``sassxlate bench programs``: every executable of a folder on the emulated device."""
+"""``sassxlate bench programs``: every executable of a folder on the emulated device, or on AMD's
+HIP library."""
 
 from __future__ import annotations
 
@@ -10,7 +11,13 @@ import click
 
 from sassxlate.cli.bench.options import FILE, only_option, write_option
 from sassxlate.cli.grammar import Command
-from sassxlate.cli.options import arch_option, jobs_option, printing_options, target_option
+from sassxlate.cli.options import (
+    arch_option,
+    emulated_card_option,
+    jobs_option,
+    printing_options,
+    target_option,
+)
 from sassxlate.errors import EXIT_NEGATIVE
 from sassxlate.notes import quiet
 from sassxlate.output import print_json, print_lines
@@ -51,6 +58,12 @@ from sassxlate.runtime_shim import paths
     metavar="VERDICTS",
     help="Repeat programs with these verdicts (a,b,... or all).",
 )
+@click.option(
+    "--outputs",
+    type=FILE,
+    help="Add what they print to this file, for another call's --truth; all run anew.",
+)
+@emulated_card_option
 @write_option
 @click.option("--check", is_flag=True, help="Exit status 1 if a program does not pass.")
 @target_option
@@ -67,12 +80,17 @@ def command(
     results: Path | None,
     stale: bool,
     again: str,
+    outputs: Path | None,
+    emulated_card: bool,
     write: Path | None,
     check: bool,
     target: str,
     form: str,
 ) -> None:
     """Run every executable in FOLDER on the emulated device, and report the result of each.
+
+    With --emulated-card they run on AMD's HIP library; what the emulated device's own library lets
+    them print (--outputs) is then the --truth to compare with.
 
     A file run.json beside an executable may hold its "args".  Results of an earlier call
     (same bytes, arguments and version of sassxlate) are reused, so an
@@ -90,7 +108,15 @@ def command(
         for program in finding.find(folder, sample)
         if re.search(pattern, program.name) and arch in (None, program.arch)
     ]
-    work = bench.Bench(keep, bench.Limits(timeout, int(memory * 2**30)), known, stale, target)
+    work = bench.Bench(
+        keep,
+        bench.Limits(timeout, int(memory * 2**30)),
+        known,
+        stale,
+        target,
+        emulated_card,
+        outputs,
+    )
     work.forget(again)
     outcomes: list[bench.ProgramOutcome] = []
     try:

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from sassxlate.bench.programs import run as bench
 from sassxlate.bench.programs import table
 from sassxlate.bench.programs.compare import difference
-from sassxlate.bench.programs.find import BenchProgram, Truth
+from sassxlate.bench.programs.find import BenchProgram, Truth, add_run, read_truth
 from sassxlate.cli.bench import command
 
 pytestmark = pytest.mark.usefixtures("valid_documents")
@@ -30,6 +30,8 @@ ROOT = Path(__file__).resolve().parents[3]
         ("b\na", ["a\nb"]),
         ("RMSE = 0.00005", ["RMSE = 0.00007"]),
         ("nan", ["-nan"]),
+        ("setting device 0 with name Emulated card (sassxlate)\nx", ["x"]),
+        ("x\nWarning: Resource leak detected by SharedSignalPool, 77 Signals leaked.", ["x"]),
     ],
 )
 def test_agrees(ours: str, theirs: list[str]) -> None:
@@ -95,6 +97,40 @@ def test_a_program_that_fails_there_as_well_is_compared() -> None:
     truth = Truth(1, ("FAIL\n",), ("",))
     assert bench.judge(_program(), _run(status=1, out="FAIL\n"), truth, "").verdict == "pass"
     assert bench.judge(_program("DONE"), _run(), None, "").verdict == "wrong"
+
+
+def test_outputs_are_a_truth(tmp_path: Path) -> None:
+    """What differs between two runs is known by them; runs with other arguments are dropped."""
+    file = tmp_path / "outputs.json"
+    add_run(file, BenchProgram("suite/one", Path("one"), "sm_80", "ab", ("2",)), (1, "", ""))
+    for line in ("5 ms", "6 ms"):
+        add_run(file, _program(), (0, f"PASS\n{line}\n", ""))
+    truth = read_truth(file)
+    assert truth == {"suite/one 1": Truth(0, ("PASS\n5 ms\n", "PASS\n6 ms\n"), ("", ""))}
+
+
+def test_results_of_the_emulated_card_are_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What passed on the emulated device was not run on AMD's library yet, nor on another one."""
+    asked: list[bool] = []
+
+    def execute(*_args: object) -> bench.ProgramRun:
+        asked.append(bool(_args[-1]))
+        return _run()
+
+    monkeypatch.setattr(bench, "execute", execute)
+    userland = bench.rocm.Userland("6.4.3", Path("hip"))
+    monkeypatch.setattr(bench.rocm, "find", lambda: userland)
+    limits = bench.Limits(1, 1)
+    for card in (False, True, False, True):
+        made = bench.Bench(tmp_path / "results", limits, {}, stale=False, emulated_card=card)
+        assert [o.verdict for o in made.run([_program()], 1)] == ["pass"]
+    assert asked == [False, True]
+    userland = bench.rocm.Userland("7.2.4", Path("hip"))
+    made = bench.Bench(tmp_path / "results", limits, {}, stale=False, emulated_card=True)
+    assert [o.verdict for o in made.run([_program()], 1)] == ["pass"]
+    assert asked == [False, True, True]
 
 
 def test_a_folder(tmp_path: Path) -> None:

@@ -35,6 +35,8 @@ _CHOICE = (
     click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path)),
     click.option("--sample", type=int, help="Only so many kernels, drawn by --seed."),
     click.option("--first", type=int, help="Only so many of the sample."),
+    click.option("--skip", type=int, default=0, help="Without so many at the sample's beginning."),
+    click.option("--refusals", is_flag=True, help="Also say which were refused, and why."),
     click.option("--seed", type=int, default=1, show_default=True),
 )
 
@@ -44,10 +46,21 @@ def _on_kernels(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(
-        files: tuple[Path, ...], sample: int | None, first: int | None, seed: int, **rest: Any
+        files: tuple[Path, ...],
+        sample: int | None,
+        first: int | None,
+        skip: int,
+        refusals: bool,
+        seed: int,
+        **rest: Any,
     ) -> None:
         chosen = list(files) or fixtures()
-        some = all_of(chosen) if sample is None else sampled(chosen, sample, seed, first)
+        tell = click.echo if refusals else None
+        some = (
+            all_of(chosen, tell)
+            if sample is None
+            else sampled(chosen, sample, seed, first, skip, tell)
+        )
         command(list(some), seed, **rest)
 
     for option in reversed(_CHOICE):

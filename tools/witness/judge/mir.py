@@ -66,6 +66,11 @@ def function(
     return "\n".join(lines) + "\n...\n"
 
 
+def short_calls(inst: Decoded, line: str) -> str:
+    """How a call is spelled to be encoded: its branch alone, which is as long and jumps as far."""
+    return line.rpartition("\n")[2].strip() if inst.is_call else line
+
+
 def examples(encodings: Mapping[str, Decoded], opcodes: Opcodes) -> str:
     """A document with one instruction of each opcode, for questions about opcodes."""
     body: list[str] = []

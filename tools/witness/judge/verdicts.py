@@ -122,23 +122,17 @@ def encoded_back(functions: Sequence[str]) -> list[tuple[Decoded, ...]]:
 
 
 def differences(code: Sequence[Decoded], again: Sequence[Decoded]) -> list[str]:
-    """Where LLVM's encoding of the machine IR is not the code that it was made of, byte by byte.
-    Distances of branches differ where there are calls, which are longer in machine IR."""
-    calls = any(inst.is_call for inst in code)
+    """Where LLVM's encoding of the machine IR (calls by `mir.short_calls`) is not the code that it
+    was made of, byte by byte."""
     found: list[str] = []
-    place = 0
-    for inst in code:
+    for place, inst in enumerate(code):
         if place >= len(again):
             return [*found, f"{inst.text}: not there"]
         other = again[place]
-        if inst.is_call:  # s_getpc_b64 and s_branch
-            place += 2
-            same = other.opcode.startswith("S_GETPC") and other.operands[0] == inst.operands[0]
+        if inst.is_call:  # s_branch, over the same distance
+            same = other.opcode.startswith("S_BRANCH_") and other.word[:2] == inst.word[:2]
         else:
-            place += 1
             same = other.word == inst.word
-            if calls and inst.is_branch:
-                same = other.opcode == inst.opcode
         if not same:
             found.append(f"{inst.text}: {other.text}")
     return found
@@ -168,8 +162,9 @@ def judged(codes: Sequence[Sequence[Decoded]], opcodes: Opcodes) -> list[Verdict
 
 def _batch(codes: Sequence[Sequence[Decoded]], opcodes: Opcodes) -> list[Verdict]:
     functions = [mir.function(n, code, opcodes) for n, code in enumerate(codes)]
+    short = [mir.function(n, code, opcodes, mir.short_calls) for n, code in enumerate(codes)]
     try:
-        seen, again = changes(functions), encoded_back(functions)
+        seen, again = changes(functions), encoded_back(short)
     except JudgeError as error:  # one piece of code stops a whole run of llc
         if len(codes) == 1:
             return [Verdict(str(error), (), ())]

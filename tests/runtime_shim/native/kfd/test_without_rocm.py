@@ -60,6 +60,8 @@ def test_a_fetched_one_is_started_by_its_loader(nowhere: Path) -> None:
     assert program == libraries / "ld-linux-x86-64.so.2"
     folders = f"/ours:{libraries}"
     assert words == [str(program), "--library-path", folders, "--argv0", "app", "/bin/app"]
+    # the linker looks up a name without a slash among the libraries
+    assert rocm.find().start("./app", Path("./app"), "")[1][-1] == str(Path.cwd() / "app")
 
 
 def test_none(nowhere: Path) -> None:
