@@ -30,6 +30,7 @@ class Context:
     mode: Mode
     vgprs: int = VGPRS  # that a wave has
     scratch: int = 0  # bytes per lane, a lower bound for every launch
+    rows: bool = True  # a wave may be two rows of a block: accesses are checked in halves
     pc: int = 0  # offset of the instruction, in bytes from the kernel's entry
     dpp_enable: Val | None = None  # the lanes that an instruction with DPP writes
     # The immediates of an instruction that is compiled for all their values (`stencils`).

@@ -15,7 +15,7 @@ from sassxlate.cfg.rdna3_flow import (
     step_mode,
 )
 from sassxlate.disasm.rdna3.codec.decode.instruction import branch_target
-from sassxlate.disasm.rdna3.instruction import Inst
+from sassxlate.disasm.rdna3.instruction import I, Inst
 from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO, VCC_LO, VGPRS
 from sassxlate.domain.interface import is_zero
 from sassxlate.errors import EmulatorError
@@ -41,6 +41,12 @@ if TYPE_CHECKING:
     from sassxlate.lowering.emulate.options import CompileOptions
 
 
+def _reads_row(inst: Inst) -> bool:
+    """Whether an instruction looks like one that takes threadIdx.y out of v0, ten bits from bit 10
+    on.  The answer decides about speed alone."""
+    return inst.op == "v_bfe_u32" and inst.args[2:] == (I(10), I(10))
+
+
 class WaveBuilder:
     """Emits a flow's blocks into one function."""
 
@@ -56,6 +62,7 @@ class WaveBuilder:
             self.module, self.fn, d, State(self.fn, d), options.align, options.strict, mode
         )
         self.c.scratch = options.scratch
+        self.c.rows = any(_reads_row(s.inst) for b in flow.blocks.values() for s in b.steps)
         self.c.vgprs = min(options.vgprs, VGPRS)
         self.c.state.poison = options.strict and options.poison
         self.traced = options.trace is not None

@@ -26,6 +26,9 @@ _SIZE = 4096  # bytes that the accesses are in: the last ones of the device, or 
 _ROW = 32 * 8 + 32 * 16  # an access's addresses, and the lanes' registers
 _WAIT = (Inst("s_waitcnt", (), 0), Inst("s_waitcnt_vscnt", (Sp("null"),), 0))
 _FULL = 0xFFFFFFFF
+_SPACES = ("global", "saddr", "ds")  # saddr: global, by an offset of 32 bits from a scalar base
+# Kernels that read threadIdx.y are compiled for warps of two rows, others for warps of one.
+_SHAPES = ("line", "rows")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ class _Access:
     places: tuple[int, ...]  # of the lanes, from the memory's start on
 
 
-def _program(space: str, names: list[str]) -> bytes:
+def _program(space: str, names: list[str], shape: str) -> bytes:
     """Each access in turn with its addresses, EXEC and registers from a table of `_ROW` bytes."""
     items: list[Inst] = [
         Inst("s_load_b64", (S(4, 2), S(0, 2)), 0),
@@ -45,12 +48,16 @@ def _program(space: str, names: list[str]) -> bytes:
         Inst("v_lshlrev_b32", (V(11), I(7), V(0))),
         *_WAIT,
     ]
+    if shape == "rows":
+        items.append(Inst("v_bfe_u32", (V(14), V(0), I(10), I(10))))
     for i in range(0, 128, 16) if space == "ds" else ():
         items += [Inst("global_load_b128", (V(4, 4), V(11), S(4, 2)), i), *_WAIT]
         items.append(Inst("ds_store_b128", (V(11), V(4, 4)), i))
     for number, name in enumerate(names):
         at = number * _ROW
         address: tuple[Arg, ...] = (V(2),) if space == "ds" else (V(2, 2), Sp("off"))
+        if space == "saddr":
+            address = (V(2), S(4, 2))
         kind, what = name.split("_", 1)
         data = V(4, max(1, _BYTES.get(what, 4) // 4))
         items += [
@@ -67,7 +74,7 @@ def _program(space: str, names: list[str]) -> bytes:
         if kind == "atomic":
             items.append(Inst(f"ds_{what}", (V(4), V(2), V(4))))
         else:
-            items.append(Inst(f"{space}_{name}", args))
+            items.append(Inst(f"{'ds' if space == 'ds' else 'global'}_{name}", args))
         items += [
             *_WAIT,
             Inst("s_mov_b32", (Sp("exec_lo"), I(-1))),
@@ -175,18 +182,20 @@ def _expected(memory: bytearray, table: bytearray, accesses: list[_Access]) -> N
 class _Runner:
     """One compiled program, run with tables."""
 
-    def __init__(self, space: str, names: list[str], options: CompileOptions) -> None:
+    def __init__(
+        self, space: str, names: list[str], options: CompileOptions, shape: str = "rows"
+    ) -> None:
         self.space, self.names = space, names
-        self.loaded = LoadedImage(compile_kernel(_program(space, names), 0, options))
+        self.loaded = LoadedImage(compile_kernel(_program(space, names, shape), 0, options))
 
     def run(
-        self, content: bytes, accesses: list[_Access], registers: bytes
+        self, content: bytes, accesses: list[_Access], registers: bytes, shift: int = 0
     ) -> tuple[bytes, bytes, bytearray]:
-        """(the memory, the table afterwards, the table before)"""
+        """(the memory, the table afterwards, the table before); ``shift``: of the scalar base."""
         size = 1 << 17
         device = EmulatedDevice(size)
         table = device.alloc(_ROW * len(accesses))
-        base = 0 if self.space == "ds" else device.base + size - _SIZE
+        base = device.base + size - _SIZE if self.space == "global" else 0
         rows = bytearray()
         for number, access in enumerate(accesses):
             rows += struct.pack("<32Q", *((base + p) % (1 << 64) for p in access.places))
@@ -194,7 +203,8 @@ class _Runner:
         device.write(table, bytes(rows))
         memory = device.base + size - _SIZE
         device.write(memory, content)
-        kernarg = struct.pack(f"<QQ{len(accesses)}I", memory, table, *(a.exec for a in accesses))
+        masks = (a.exec for a in accesses)
+        kernarg = struct.pack(f"<QQ{len(accesses)}I", memory + shift, table, *masks)
         run_image(self.loaded, Setup(lds_size=_SIZE), 1, 32, kernarg, device)
         return device.read(memory, _SIZE), device.read(table, len(rows)), rows
 
@@ -210,11 +220,12 @@ def _names(space: str) -> list[str]:
 
 
 @pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("space", ["global", "ds"])
-def test_every_order_of_addresses(space: str, isa: Isa) -> None:
+@pytest.mark.parametrize("shape", _SHAPES)
+@pytest.mark.parametrize("space", _SPACES)
+def test_every_order_of_addresses(space: str, shape: str, isa: Isa) -> None:
     rng = random.Random(f"{space} {isa}")
     names = _names(space)
-    runner = _Runner(space, names, CompileOptions(isa=isa))
+    runner = _Runner(space, names, CompileOptions(isa=isa), shape)
     for _ in range(40):
         accesses = _accesses(rng, names)
         content = rng.randbytes(_SIZE)
@@ -228,11 +239,12 @@ def test_every_order_of_addresses(space: str, isa: Isa) -> None:
 
 
 @pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("space", ["global", "ds"])
+@pytest.mark.parametrize("shape", _SHAPES)
+@pytest.mark.parametrize("space", _SPACES)
 @pytest.mark.parametrize("name", ["load_b32", "store_b32", "load_b64", "store_b64"])
-def test_a_fault_names_the_first_lane(space: str, name: str, isa: Isa) -> None:
+def test_a_fault_names_the_first_lane(space: str, name: str, shape: str, isa: Isa) -> None:
     rng = random.Random(f"{space} {name} {isa}")
-    runner = _Runner(space, [name], CompileOptions(isa=isa))
+    runner = _Runner(space, [name], CompileOptions(isa=isa), shape)
     size = _BYTES[name.split("_", 1)[1]]
     row = [size * i for i in range(16)]
     for _ in range(12):
@@ -243,14 +255,18 @@ def test_a_fault_names_the_first_lane(space: str, name: str, isa: Isa) -> None:
         places[bad[0]] = rng.choice((_SIZE, _SIZE + 64, 1 << 40, -8 if space == "ds" else 1 << 20))
         places[bad[1]] = places[bad[1]] // size * size + rng.choice((1, 2, size // 2))
         mask = rng.choice((_FULL, 0xFFFEFFFE, rng.getrandbits(32)))
-        if space == "ds":
+        shift, before = 0, rng.randrange(1, 32)
+        if space == "saddr" and rng.random() < 0.4:  # one run across the end of 32 bits
+            shift = _SIZE // 2 - (1 << 32)
+            places = [size * (i - before) for i in range(32)]
+        if space != "global":
             places = [p % (1 << 32) for p in places]
 
-        def inside(place: int) -> bool:
-            return place % size == 0 and 0 <= place <= _SIZE - size
+        def inside(place: int, shift: int = shift) -> bool:
+            return place % size == 0 and 0 <= place + shift <= _SIZE - size
 
         wrong = [i for i in range(32) if mask >> i & 1 and not inside(places[i])]
-        run = (bytes(_SIZE), [_Access(name, mask, tuple(places))], bytes(512))
+        run = (bytes(_SIZE), [_Access(name, mask, tuple(places))], bytes(512), shift)
         if not wrong:
             runner.run(*run)
             continue

@@ -97,16 +97,17 @@ def _pointer(c: Context, space: str, address: Val, span: int) -> tuple[Val, str]
 
 
 def _side_by_side(c: Context, a: Address, bytes_: int, align: int) -> tuple[Val, list[str]]:
-    """(whether each half's lanes are side by side, aligned and inside, the halves' pointers)."""
-    d, fn = c.d, c.fn
+    """(whether the lanes of each run are side by side, aligned and inside, the runs' pointers)."""
+    d = c.d
     starts = contiguous.starts(c, a.lo, a.hi, bytes_, short=a.space == "l")
-    lower = d.add(starts.lower, a.base)
-    span = d.add(starts.width, const(contiguous.HALF * bytes_, 64))
-    inside, p = _inside(c, a.space, lower, span)
-    ok = d.and_(starts.hit, _aligned(c, starts.width, align))
-    ok = d.and_(d.and_(ok, inside), _aligned(c, lower, align))
-    at = [fn.emit(f"getelementptr i8, ptr {p}, i64 {o.ref}") for o in starts.offsets]
-    return ok, at
+    first, span = d.add(starts.first, a.base), const(contiguous.run_length(c) * bytes_, 64)
+    if starts.apart is None:
+        inside, p = _inside(c, a.space, first, span)
+        return d.and_(d.and_(starts.hit, inside), _aligned(c, first, align)), [p]
+    inside, p = _inside(c, a.space, first, d.add(starts.apart, span))
+    both = d.or_(first, starts.apart)
+    ok = d.and_(d.and_(starts.hit, inside), _aligned(c, both, align))
+    return ok, [p, c.fn.emit(f"getelementptr i8, ptr {p}, i64 {starts.apart.ref}")]
 
 
 def scalar_pointer(c: Context, address: Val, span: int) -> str:
