@@ -24,10 +24,10 @@ from sassxlate.cfg.spin_loops import spins
 from sassxlate.disasm.sass.instruction import Instruction, RegRef
 from sassxlate.disasm.sass.traits import traits
 from sassxlate.lowering.convergence.plan import is_plain_barrier
+from sassxlate.lowering.tier.apart import uniform_registers
 from sassxlate.lowering.tier.refusal import FLOW, FORM, TOGETHER, WAITING, refused
 
 _INSIDE = ("taken", "fall", "sync", "back")  # edges within a function
-_UNIFORM = ("UR", "UP")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,30 +153,6 @@ def _through_calls(cfg: Cfg, good: list[bool]) -> None:
 
 def _sees_others(ins: Instruction) -> bool:
     return bool(traits(ins).lanes)
-
-
-def _uniform_registers(cfg: Cfg, step: Sequence[bool]) -> None:
-    """Refuses uniform registers whose value a lane may get from lanes that run apart from it.
-
-    A write out of step must be read only by later instructions of its block.
-    """
-    apart: dict[RegRef, Instruction] = {}
-    for block in cfg.blocks:
-        for ins in block.instructions:
-            written = [w for w in ins.writes if w.file in _UNIFORM]
-            if written and not (ins.guard.index == 7 or ins.guard.file == "UP"):
-                raise refused(TOGETHER, "a uniform register written under a lane's guard", ins)
-            if not step[block.index]:
-                apart.update(dict.fromkeys(written, ins))
-    for block in cfg.blocks if apart else ():
-        known: set[RegRef] = set()
-        for ins in block.instructions:
-            for ref in ins.reads:
-                if ref in apart and ref not in known:
-                    message = "a uniform register written where lanes run apart"
-                    raise refused(TOGETHER, message, apart[ref])
-            if ins.guard.is_true:
-                known |= ins.writes
 
 
 def _barriers(cfg: Cfg, step: Sequence[bool], group: Sequence[bool]) -> None:
@@ -323,7 +299,7 @@ def together(cfg: Cfg, uniformity: Uniformity) -> Together:
     step = in_step(cfg, uniformity)
     group = as_a_group(cfg, step)
     _barriers(cfg, step, group)
-    _uniform_registers(cfg, step)
+    uniform_registers(cfg, step)
     _waiting(cfg, step)
     return Together(step, group, ordered_shared(cfg))
 
