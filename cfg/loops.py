@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import networkx as nx
-
+from sassxlate.cfg.dominators import immediate_dominators
 from sassxlate.cfg.graph import Cfg
 from sassxlate.disasm.sass.traits import traits
 
@@ -43,39 +42,41 @@ class Structure:
         return True
 
 
-def _graph(cfg: Cfg) -> nx.DiGraph[int]:
-    graph: nx.DiGraph[int] = nx.DiGraph()
-    graph.add_nodes_from(range(len(cfg.blocks)))
-    for e in cfg.edges:
-        if e.kind != "back":  # the path through the callee exists as call and ret edges
-            graph.add_edge(e.src, e.dst)
-    return graph
-
-
 def structure(cfg: Cfg) -> Structure:
-    """Dominators by networkx (Cooper, Harvey, Kennedy); loops from the back edges."""
+    """Dominators, and loops from the back edges."""
     if not cfg.blocks:
         return Structure({}, {}, ())
-    graph = _graph(cfg)
-    idom = dict(nx.immediate_dominators(graph, 0))
-    idom[0] = 0
-    reverse = graph.reverse(copy=True)
-    reverse.add_node(EXIT)
-    for block in cfg.blocks:
-        leaves = traits(block.last).transfer == "exit" or not cfg.successors[block.index]
-        if leaves:
-            reverse.add_edge(EXIT, block.index)
-    ipdom = dict(nx.immediate_dominators(reverse, EXIT))
-    ipdom[EXIT] = EXIT
-    return Structure(idom, ipdom, natural_loops(graph, idom))
+    # Without "back": the path through the callee exists as call and ret edges.
+    ways = dict.fromkeys((e.src, e.dst) for e in cfg.edges if e.kind != "back")
+    after, before = _lists(ways)
+    idom = immediate_dominators(after, 0)
+    leaves = [
+        b.index
+        for b in cfg.blocks
+        if traits(b.last).transfer == "exit" or not cfg.successors[b.index]
+    ]
+    ipdom = immediate_dominators({**before, EXIT: leaves}, EXIT)
+    return Structure(idom, ipdom, natural_loops(ways, idom))
 
 
-def natural_loops(graph: nx.DiGraph[int], idom: Mapping[int, int]) -> tuple[Loop, ...]:
-    """The loops of a graph, by header.  ``idom`` has the nodes that can be reached; others, such as
-    what follows the call of a function that does not return, are in no loop."""
+def _lists(ways: Iterable[tuple[int, int]]) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
+    """Each node's successors and predecessors."""
+    after: dict[int, list[int]] = {}
+    before: dict[int, list[int]] = {}
+    for source, target in ways:
+        after.setdefault(source, []).append(target)
+        before.setdefault(target, []).append(source)
+    return after, before
+
+
+def natural_loops(ways: Collection[tuple[int, int]], idom: Mapping[int, int]) -> tuple[Loop, ...]:
+    """The loops of a graph, given by its arcs, by header.  ``idom`` has the nodes that can be
+    reached; others, such as what follows the call of a function that does not return, are in no
+    loop."""
     order = _preorder(idom)
+    _, before = _lists(ways)
     latches: dict[int, list[int]] = {}
-    for src, dst in graph.edges:
+    for src, dst in ways:
         if src not in order:
             continue
         first, last = order[dst]
@@ -89,7 +90,7 @@ def natural_loops(graph: nx.DiGraph[int], idom: Mapping[int, int]) -> tuple[Loop
             b = work.pop()
             if b not in body:
                 body.add(b)
-                work.extend(p for p in graph.predecessors(b) if p in order)
+                work.extend(p for p in before.get(b, ()) if p in order)
         loops.append(Loop(header, tuple(sorted(ends)), frozenset(body)))
     return tuple(loops)
 
@@ -122,20 +123,9 @@ def shape_of(
     and back edges."""
     if not count:
         return frozenset(), (), frozenset()
-    to: list[list[int]] = [[] for _ in range(count)]
-    for source, target in ways:
-        to[source].append(target)
-    reached, work = {0}, [0]
-    while work:
-        new = [n for n in dict.fromkeys(to[work.pop()]) if n not in reached]
-        reached.update(new)
-        work += new
-    part: nx.DiGraph[int] = nx.DiGraph()
-    part.add_nodes_from(sorted(reached))
-    for source, target in ways:
-        if source in reached:
-            part.add_edge(source, target)
-    idom = dict(nx.immediate_dominators(part, 0)) | {0: 0}
-    found = natural_loops(part, idom)
+    arcs = dict.fromkeys(ways)
+    after, _ = _lists(arcs)
+    idom = immediate_dominators(after, 0)
+    found = natural_loops(arcs, idom)
     back = frozenset((latch, loop.header) for loop in found for latch in loop.latches)
-    return frozenset(reached), found, back
+    return frozenset(idom), found, back

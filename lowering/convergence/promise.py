@@ -22,10 +22,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-import networkx as nx
-
 from sassxlate.cfg import Block, Cfg, Uniformity, analyse
 from sassxlate.cfg.build import conditions, is_conditional, is_state_test
+from sassxlate.cfg.dominators import components
 from sassxlate.cfg.spin_loops import recursive
 from sassxlate.disasm.sass.instruction import Instruction, RegRef
 from sassxlate.disasm.sass.traits import traits
@@ -104,12 +103,7 @@ def nests(cfg: Cfg) -> tuple[tuple[int, ...] | None, ...]:
     work = [frozenset(range(len(after)))]
     while work:
         inside = work.pop()
-        graph: nx.DiGraph[int] = nx.DiGraph()
-        graph.add_nodes_from(sorted(inside))
-        for n in sorted(inside):
-            for to in inside.intersection(after[n]):
-                graph.add_edge(n, to)
-        for part in nx.strongly_connected_components(graph):
+        for part in components(inside, after):
             if not any(part.intersection(after[n]) for n in part):
                 continue
             heads = {n for n in part if n in entries or not part.issuperset(before[n])}

@@ -14,10 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import networkx as nx
-
 from sassxlate.cfg import Cfg, Uniformity
 from sassxlate.cfg.build import conditions, is_conditional
+from sassxlate.cfg.dominators import components
 from sassxlate.cfg.graph import Block
 from sassxlate.cfg.regions import regions
 from sassxlate.cfg.spin_loops import spins
@@ -41,14 +40,9 @@ class Together:
     ordered_shared: bool
 
 
-def components(nodes: Iterable[int], after: Sequence[Sequence[int]]) -> list[frozenset[int]]:
+def _cycles(nodes: Iterable[int], after: Sequence[Sequence[int]]) -> list[frozenset[int]]:
     """The strongly connected components with a cycle."""
-    inside = set(nodes)
-    graph: nx.DiGraph[int] = nx.DiGraph()
-    for n in sorted(inside):
-        for to in inside.intersection(after[n]):
-            graph.add_edge(n, to)
-    found = map(frozenset[int], nx.strongly_connected_components(graph))
+    found = components(nodes, after)
     return [part for part in found if len(part) > 1 or any(n in after[n] for n in part)]
 
 
@@ -65,7 +59,7 @@ def _nests(cfg: Cfg, after: Sequence[Sequence[int]]) -> list[tuple[int, ...] | N
             before[dst].append(src)
     nests: list[tuple[int, ...] | None] = [()] * len(cfg.blocks)
     entries = {cfg.by_start[f] for f in cfg.functions}
-    work = components(range(len(cfg.blocks)), after)
+    work = _cycles(range(len(cfg.blocks)), after)
     while work:
         part = work.pop()
         heads = {n for n in part if n in entries or any(p not in part for p in before[n])}
@@ -73,7 +67,7 @@ def _nests(cfg: Cfg, after: Sequence[Sequence[int]]) -> list[tuple[int, ...] | N
         for n in part:
             around = nests[n]
             nests[n] = None if around is None or len(heads) != 1 else (*around, head)
-        work += components(part - heads, after)
+        work += _cycles(part - heads, after)
     return nests
 
 
@@ -187,7 +181,7 @@ def _waiting(cfg: Cfg, step: Sequence[bool]) -> None:
     if not suspects:
         return
     after = _edges(cfg)
-    for part in components(range(len(cfg.blocks)), after):
+    for part in _cycles(range(len(cfg.blocks)), after):
         if not any(b in part for b in suspects):
             continue
         out_of = _brought(cfg, part, after)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import errno
+import gc
 import logging
 import os
 import selectors
@@ -160,6 +161,8 @@ class Service:
             # Without its translator it can only report that; the next start tries again.
             log.exception("the translator cannot be imported")
             self._broken = True
+        gc.freeze()
+        gc.enable()
 
     def _spare(self) -> Cache:
         root = paths.private_dir(paths.runtime_dir() / "cache")
