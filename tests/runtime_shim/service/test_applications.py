@@ -377,19 +377,12 @@ def test_privileged_program(place: Place, tmp_path: Path) -> None:
     assert done.stderr.startswith("sassxlate: SX0730: ")
 
 
-def test_many_at_once(place: Place, tmp_path: Path) -> None:
-    """Twelve cold starts share a service; the sweep has a hundred."""
-    at_once(Place(tmp_path), 12)
-
-
 @pytest.mark.sweep
-def test_hundred_at_once(tmp_path: Path) -> None:
-    """A hundred cold starts."""
-    at_once(Place(tmp_path), 100)
-
-
-def at_once(place: Place, count: int) -> None:
-    """All pass, say the same, and complain of nothing."""
+@pytest.mark.parametrize("count", [12, 100])
+def test_many_at_once(count: int, tmp_path: Path) -> None:
+    """Cold starts share a service: all pass, say the same, and complain of nothing.  Of six,
+    test_robust.py says so."""
+    place = Place(tmp_path)
 
     def one(_number: int) -> Done[str]:
         return place.run(SAXPY)
