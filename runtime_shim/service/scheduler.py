@@ -21,7 +21,7 @@ from functools import partial
 from sassxlate.errors import ServiceError
 from sassxlate.runtime_shim.service.jobs import Answer, Job, Priority, Request
 from sassxlate.runtime_shim.service.work import failure
-from sassxlate.runtime_shim.service.workers import Performs, Worker, fork_worker
+from sassxlate.runtime_shim.service.workers import RETIRED, Performs, Worker, fork_worker
 
 log = logging.getLogger("sassxlate.service")
 
@@ -219,7 +219,9 @@ class Scheduler:
     def _lose(self, worker: Worker, why: str, code: str) -> None:
         job, worker.job = worker.job, None
         how = self._end(worker)
-        if job is not None:
+        if job is not None and how == RETIRED:  # it was on its way out when the job was sent
+            self.queues[job.priority].appendleft(job)
+        elif job is not None:
             kernel = job.request.get("kernel", "")
             log.error("worker %d lost (%s, %s) on %s", worker.pid, why, how, job.request)
             text = f"the worker on {job.request.get('op')} {kernel} was lost: {why} ({how})"

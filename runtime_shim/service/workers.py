@@ -19,6 +19,7 @@ from sassxlate.processes import die_with_parent
 from sassxlate.runtime_shim.service import wire
 from sassxlate.runtime_shim.service.jobs import Answer, Job, Request
 
+RETIRED = "exit status 0"  # how a worker ends by itself: after an answer, never within a job
 RETIRE_RSS = 1536 << 20  # bytes: a worker that grew past this makes room for a fresh one
 
 

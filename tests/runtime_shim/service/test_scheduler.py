@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from sassxlate.runtime_shim.service import workers
 from sassxlate.runtime_shim.service.jobs import Answer, Job, Priority, identity
 from sassxlate.runtime_shim.service.scheduler import Scheduler, default_width
 from sassxlate.runtime_shim.service.workers import Worker
@@ -296,3 +297,27 @@ def test_identity() -> None:
 def test_width() -> None:
     """All cores that the process may use."""
     assert 1 <= default_width() <= len(os.sched_getaffinity(0))
+
+
+def test_a_job_for_a_worker_that_retires_is_given_to_another(
+    bench: Callable[[int], Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that has grown ends after its answer; until it has, it looks idle."""
+
+    class Grown:
+        ru_maxrss = workers.RETIRE_RSS
+
+    def slowly(_who: int) -> type[Grown]:
+        time.sleep(0.2)  # the next job arrives meanwhile
+        return Grown
+
+    monkeypatch.setattr(workers.resource, "getrusage", slowly)  # of the workers: they are forked
+    one = bench(1)
+    answers: list[Answer] = []
+    one.scheduler.finished = lambda _job, answer: answers.append(answer)
+    one.open()
+    for name in "abc":
+        one.add(name, Priority.WAIT, 0.0)
+    one.until(lambda: len(answers) == 3)
+    assert answers == [{"ok": True}] * 3
+    assert len(one.lost) == 2
