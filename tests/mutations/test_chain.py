@@ -91,8 +91,8 @@ def check(tmp_path: Path) -> Check:
     return go
 
 
-# A fortieth of the seeds; all of them in the sweep, and millions in sweep.py.
-SHARES = pytest.mark.parametrize("share", [40, pytest.param(1, marks=pytest.mark.sweep)])
+# A twentieth of the seeds; all of them in the sweep, and millions in sweep.py.
+SHARES = pytest.mark.parametrize("share", [20, pytest.param(1, marks=pytest.mark.sweep)])
 
 
 def some(first: int, end: int, share: int) -> range:
