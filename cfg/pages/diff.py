@@ -1,22 +1,63 @@
-"""The differences between two graphs as one HTML file: both sides next to each other on one page
-that scrolls as a whole, pairs in the order of the left side."""
+"""The differences between two kernels' graphs as a page: which blocks are a pair, and how the two
+differ."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
-from importlib.resources import files
 
 from sassxlate.cfg.diff.align import Alignment, BlockMatch, lines
+from sassxlate.cfg.diff.library import LibraryDifference, said
 from sassxlate.cfg.diff.text import moved, notes, same, status
-from sassxlate.cfg.view.picture import Line, Node, Picture
-from sassxlate.cfg.view.svg import DARK, LIGHT
+from sassxlate.cfg.pages.pairs import Group, Joined, OverviewRow, one_page, overview
+from sassxlate.cfg.view.picture import Node, Picture
+
+_ROOM = 24 << 20  # bytes of the packed graphs of a page
+_SIGNS = {"same": "=", "renamed": "~", "changed": "≠"}
 
 
 def to_html(left: Picture, right: Picture, found: Alignment) -> str:
     """The whole page."""
+    return one_page(joined(left, right, found))
+
+
+def library_to_html(found: LibraryDifference, left: str, right: str) -> str:
+    """The page of all kernels of two files, whose names are ``left`` and ``right``."""
+    heads = ("kernel", "found by", "blocks", "instructions", "how its blocks differ")
+    return overview(f"{left} / {right}", found.summary(), heads, _overview(found), _ROOM)
+
+
+def _overview(found: LibraryDifference) -> Iterator[OverviewRow]:
+    for pair in found.pairs:
+        a, b = pair.left, pair.right
+        name = a.shown if pair.by == "name" else f"{a.shown}  /  {b.shown}"
+        cells = (name, pair.by, _both(len(a.nodes), len(b.nodes)), _both(_lines(a), _lines(b)))
+        page = joined(a, b, pair.found)
+        yield OverviewRow((*cells, said(pair)), pair.found.alike, page)
+    for side, some in (("left", found.only_left), ("right", found.only_right)):
+        for one in some:
+            numbers = str(len(one.nodes)), str(_lines(one))
+            row = (one.shown, "-", *numbers, f"only {side}")
+            yield OverviewRow(row, None, None, f"this kernel is only on the {side} side")
+
+
+def _lines(picture: Picture) -> int:
+    return sum(len(node.lines) for node in picture.nodes)
+
+
+def _both(left: int, right: int) -> str:
+    return str(left) if left == right else f"{left} / {right}"
+
+
+def joined(left: Picture, right: Picture, found: Alignment) -> Joined:
+    """Both graphs with their pairs of blocks, in the order of the left side."""
     away = moved(found)
-    parts = [_part(left, right, one, away) for one in _order(found)]
+    groups = tuple(_group(left, right, one, away) for one in _order(found))
+    said = ([""] * len(left.nodes), [""] * len(right.nodes))
+    for group in groups:
+        note = _note(group)
+        for side, some in enumerate((group.left, group.right)):
+            for block in some:
+                said[side][block] = note
     kinds = [status(left, right, p) for p in found.pairs]
     facts = (
         f"{len(found.pairs)} pairs: {kinds.count('same')} same, {kinds.count('renamed')} renamed, "
@@ -24,52 +65,17 @@ def to_html(left: Picture, right: Picture, found: Alignment) -> str:
         f"{len(found.only_right)} only right; alike {found.alike:.3f}"
     )
     verdict = "nothing differs" if same(left, right, found) else facts
-    verdict = "; ".join([verdict, *notes(left, right)])
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
-        "script-src 'unsafe-inline'; style-src 'unsafe-inline'\">"
-        '<meta name="viewport" content="width=device-width">'
-        f"<title>{escape(left.shown[:100])}: {left.target}, {right.target}</title>"
-        f"<style>{colours()}{styles()}</style></head>\n<body><header><h1>"
-        f"<b>{escape(left.shown)}</b> {left.target} / <b>{escape(right.shown)}</b> {right.target}"
-        f'</h1><span class="faint">{escape(verdict)}</span>'
-        '<span><button data-do="last" title="previous difference (p)">↑</button> '
-        '<button data-do="next" title="next difference (n)">↓</button> '
-        '<button data-do="all" title="open or fold unchanged blocks (a)">all</button> '
-        '<button data-do="theme" title="light or dark (t)">theme</button></span>'
-        '<span id="count" role="status"></span></header>\n<main>'
-        + "\n".join(parts)
-        + f"</main>\n<script>{script()}</script></body></html>\n"
-    )
+    title = f"{left.shown} {left.target} / {right.shown} {right.target}"
+    return Joined(left, right, title, "; ".join([verdict, *notes(left, right)]), groups, said)
 
 
-def colours() -> str:
-    """The style rules that define the colours: the system's theme, or the chosen one."""
-    return "".join(
-        f"{rule}{{{''.join(f'--{k}:{v};' for k, v in values.items())}}}{end}"
-        for rule, values, end in (
-            (":root", LIGHT, ""),
-            ("@media screen and (prefers-color-scheme:dark){:root", DARK, "}"),
-            (":root[data-theme=light]", LIGHT, ""),
-            (":root[data-theme=dark]", DARK, ""),
-            ("@media print{:root[data-theme]", LIGHT, "}"),
-        )
-    )
-
-
-def styles() -> str:
-    """The other style rules of the page."""
-    return _file("diff.css")
-
-
-def script() -> str:
-    """The script: moves between differences, folds blocks, switches the theme."""
-    return _file("diff.js")
-
-
-def _file(name: str) -> str:
-    return files("sassxlate.cfg.pages").joinpath(name).read_text("utf-8")
+def _note(group: Group) -> str:
+    if group.status in ("gone", "new"):
+        return "- only left" if group.status == "gone" else "+ only right"
+    alike = group.head.split("  ")[2].rpartition(" ")[2]
+    said = f"{_SIGNS[group.status]} {group.status}"
+    said += f" {alike}" if group.status == "changed" else ""
+    return said + ("  ↕ moved" if group.moved else "")
 
 
 def _order(found: Alignment) -> Iterator[BlockMatch | tuple[int | None, int | None]]:
@@ -96,47 +102,33 @@ def _order(found: Alignment) -> Iterator[BlockMatch | tuple[int | None, int | No
             yield None, right
 
 
-def _part(
+def _group(
     left: Picture, right: Picture, one: BlockMatch | tuple[int | None, int | None], away: set[int]
-) -> str:
+) -> Group:
     if isinstance(one, BlockMatch):
         a, b = left.nodes[one.left], right.nodes[one.right]
-        kind = status(left, right, one)
-        said = f"{kind} {one.alike:.2f}" + ("  moved" if one.left in away else "")
-        head = f'{a.name}  {b.name}  <span class="faint">{said}</span>'
-        differs = kind == "changed"
-        rows = "".join(_rows(a, b))
-        mark = " data-differs open" if differs else ""
-        return f"<details{mark}><summary>{head}</summary><table>{rows}</table></details>"
+        kind, gone = status(left, right, one), one.left in away
+        head = f"{a.name}  {b.name}  {kind} {one.alike:.2f}" + ("  moved" if gone else "")
+        rows = _rows(one, a, b) if kind == "changed" else None
+        return Group((one.left,), (one.right,), kind, head, kind == "changed", gone, rows)
     at, other = one
     if at is not None:
-        node, side, name = left.nodes[at], "left", "gone"
-    else:
-        assert other is not None
-        node, side, name = right.nodes[other], "right", "new"
-    cells = [f'<td class="{name}">{_text(line)}</td>' for line in node.lines]
-    rows = "".join(
-        f"<tr>{c}<td></td></tr>" if side == "left" else f"<tr><td></td>{c}</tr>" for c in cells
+        return Group((at,), (), "gone", f"{left.nodes[at].name}  only left", True)
+    assert other is not None
+    return Group((), (other,), "new", f"{right.nodes[other].name}  only right", True)
+
+
+def _rows(
+    one: BlockMatch, a: Node, b: Node
+) -> tuple[tuple[tuple[int, int] | None, tuple[int, int] | None, str], ...]:
+    return tuple(
+        (
+            None if row.left is None else (one.left, row.left),
+            None if row.right is None else (one.right, row.right),
+            "",
+        )
+        for row in lines(a, b)
     )
-    return (
-        f'<section data-differs><h2 tabindex="0">{node.name}  <span class="faint">only {side}'
-        f"</span></h2><table>{rows}</table></section>"
-    )
 
 
-def _rows(a: Node, b: Node) -> Iterator[str]:
-    for row in lines(a, b):
-        x = a.lines[row.left] if row.left is not None else None
-        y = b.lines[row.right] if row.right is not None else None
-        if x is not None and y is not None:
-            name = "" if x.text == y.text else ' class="ren"'
-            yield f"<tr><td{name}>{_text(x)}</td><td{name}>{_text(y)}</td></tr>"
-        elif x is not None:
-            yield f'<tr><td class="gone">- {_text(x)}</td><td></td></tr>'
-        elif y is not None:
-            yield f'<tr><td></td><td class="new">+ {_text(y)}</td></tr>'
-
-
-def _text(line: Line) -> str:
-    text = "".join(c if c >= " " else "\ufffd" for c in line.text)
-    return f'<span class="o">{line.offset:04x}</span>  {escape(text)}'
+__all__ = ["joined", "library_to_html", "to_html"]

@@ -1,19 +1,18 @@
 """A picture as one HTML file: pan, zoom, search, fold, follow a register; it loads nothing.
 
-The page's script and style are ``graph.js`` and ``graph.css`` in this folder.  Coordinates come
-from :mod:`.layout`; the script only moves rows when blocks fold, and writes the visible text.
+The page's scripts and style are ``drawing.js``, ``graph.js`` and ``graph.css`` in this folder.
+Coordinates come from :mod:`.layout`; the script only moves rows when blocks fold, and writes the
+visible text.
 """
 
 from __future__ import annotations
 
-import json
 from html import escape
-from importlib.resources import files
-from typing import Any
 
-from sassxlate.cfg.view.layout import CHAR, HEAD, LINE, PAD, WIDEST, Layout, lay_out
-from sassxlate.cfg.view.picture import Picture, head
-from sassxlate.cfg.view.svg import DARK, LIGHT, hottest, markers, style, warmth
+from sassxlate.cfg.pages.drawing import graph, part, safe, themes
+from sassxlate.cfg.view.layout import Layout, lay_out
+from sassxlate.cfg.view.picture import Picture
+from sassxlate.cfg.view.svg import markers, style
 
 _KEYS = (
     ("arrows", "to the next block, back, to its neighbours"),
@@ -53,8 +52,8 @@ def to_html(picture: Picture, layout: Layout | None = None) -> str:
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
         "script-src 'unsafe-inline'; style-src 'unsafe-inline'\">"
         '<meta name="viewport" content="width=device-width">'
-        f"<title>{escape(title[:200])}</title><style>{style()}{_themes()}"
-        f"{_part('graph.css')}</style></head>\n<body>"
+        f"<title>{escape(title[:200])}</title><style>{style()}{themes()}"
+        f"{part('graph.css')}</style></head>\n<body>"
         f'<header><h1>{escape(picture.shown)}</h1><span class="facts">{escape(facts)}</span>'
         '<input id="find" type="search" placeholder="search (/)" aria-label="search">'
         '<span id="count" role="status"></span><button data-do="last" title="previous (N)" '
@@ -67,8 +66,8 @@ def to_html(picture: Picture, layout: Layout | None = None) -> str:
         '<form method="dialog"><button autofocus>close</button></form></dialog>\n'
         "<noscript>This page draws with a script. Without one: "
         "sassxlate cfg --format svg.</noscript>\n"
-        f'<script type="application/json" id="data">{_safe(_data(picture, placed))}</script>\n'
-        f"<script>{_part('graph.js')}</script></body></html>\n"
+        f'<script type="application/json" id="data">{safe(graph(picture, placed))}</script>\n'
+        f"<script>{part('drawing.js')}{part('graph.js')}</script></body></html>\n"
     )
 
 
@@ -80,51 +79,3 @@ def _legend() -> str:
         "After a run: how often warps executed it, and its part of all executed instructions; the "
         "more often, the darker its head and the higher the bar at the right.</p>"
     )
-
-
-def _part(name: str) -> str:
-    return files("sassxlate.cfg.pages").joinpath(name).read_text("utf-8")
-
-
-def _themes() -> str:
-    """The chosen theme overrides the system's; print is always light."""
-    return "".join(
-        f"{rule}{{{''.join(f'--{k}:{v};' for k, v in colours.items())}}}{end}"
-        for rule, colours, end in (
-            (":root[data-theme=light]", LIGHT, ""),
-            (":root[data-theme=dark]", DARK, ""),
-            ("@media print{:root[data-theme]", LIGHT, "}"),
-        )
-    )
-
-
-def _safe(data: Any) -> str:
-    """JSON that is safe inside a script element, whatever names it contains."""
-    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _data(picture: Picture, placed: Layout) -> dict[str, Any]:
-    most = hottest(picture)
-    nodes = [
-        {
-            "n": node.name, "h": head(node), "r": box.row, "x": round(box.x, 1),
-            "w": round(box.width, 1), "d": int(node.divergent), "j": node.joins, "lp": node.loops,
-            "lost": int(not node.reachable), "heat": (node.runs or 0) / most if most else 0,
-            "warm": round(warmth(node.runs, most), 2) if most and node.runs is not None else -1,
-            "L": [(t.offset, t.text, t.writes, t.reads) for t in node.lines],
-        }
-        for node, box in zip(picture.nodes, placed.boxes, strict=True)
-    ]  # fmt: skip
-    arcs = [
-        {
-            "s": r.arc.src, "t": r.arc.dst, "k": r.arc.kind, "b": int(r.arc.back),
-            "p": [(round(x, 1), gap, round(y, 1)) for x, gap, y in r.points],
-        }
-        for r in placed.routes
-    ]  # fmt: skip
-    text = {"char": CHAR, "line": LINE, "pad": PAD, "head": HEAD, "widest": WIDEST}
-    return {
-        "width": round(placed.width, 1), "gaps": placed.gaps, "nodes": nodes, "arcs": arcs,
-        "text": text,
-    }  # fmt: skip

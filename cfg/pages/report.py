@@ -15,7 +15,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from sassxlate.cfg.pages.diff import colours
+from sassxlate.cfg.pages.drawing import colours
 
 _KEYS = (
     ("j k", "the next, the last kernel or instruction"),

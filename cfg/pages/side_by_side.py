@@ -1,76 +1,80 @@
-"""SASS and its RDNA3 side by side as one HTML file, in the shape of :mod:`.diff_page`: parts in
-code order, instructions that the translator added marked and named."""
+"""A kernel's SASS and the RDNA3 code that it became, as two graphs: which blocks a block became, by
+the translator's map, and which code was added."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
 
-from sassxlate.cfg.pages.diff import colours, script, styles
-from sassxlate.cfg.view.side_by_side import Beside, Code, Part, SideBySideRow, head, said
-
-_STYLE = (
-    ".add{background:var(--new)}.none{color:var(--faint);font-style:italic}"
-    "td .k{float:right;color:var(--faint)}dl{margin:.4em .7em;display:grid;"
-    "grid-template-columns:max-content 1fr;gap:.1em 1em}dt{font-weight:bold}dd{margin:0}"
-    "td>div{padding:0 .2em}"
-)
+from sassxlate.cfg.pages.pairs import Group, Joined, Row, one_page
+from sassxlate.cfg.view.picture import Picture
+from sassxlate.cfg.view.side_by_side import Beside, Part, head, said
 
 
 def to_html(found: Beside) -> str:
-    """The whole page."""
-    parts = "\n".join(_part(part) for part in found.parts)
+    """The whole page.  ``found`` has both graphs."""
+    assert found.graphs is not None
     kinds = "".join(f"<dt>{escape(k)}</dt><dd>{escape(text)}</dd>" for k, text in found.kinds)
-    legend = f"<details><summary>what the translator added</summary><dl>{kinds}</dl></details>"
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
-        "script-src 'unsafe-inline'; style-src 'unsafe-inline'\">"
-        '<meta name="viewport" content="width=device-width">'
-        f"<title>{escape(found.shown[:100])}: {found.target}, {found.other}</title>"
-        f"<style>{colours()}{styles()}{_STYLE}</style></head>\n<body><header><h1>"
-        f"<b>{escape(found.shown)}</b> {found.target} / {found.other}"
-        f'</h1><span class="faint">{escape(said(found))}; {escape(found.source)}</span>'
-        '<span><button data-do="last" title="previous block with added code (p)">↑</button> '
-        '<button data-do="next" title="next block with added code (n)">↓</button> '
-        '<button data-do="all" title="open or fold all blocks (a)">all</button> '
-        '<button data-do="theme" title="light or dark (t)">theme</button></span>'
-        f'<span id="count" role="status"></span></header>\n<main>{legend}\n{parts}</main>\n'
-        f"<script>{script()}</script></body></html>\n"
-    )
+    legend = f"<p>Added by the translator:</p><dl>{kinds}</dl>" if kinds else ""
+    return one_page(joined(found, *found.graphs), legend)
 
 
-def _part(part: Part) -> str:
-    mark = " data-differs" if any(c.added for c in part.codes()) else ""
-    rows = "".join(_rows(part))
-    return (
-        f"<details{mark} open><summary>{escape(head(part))}</summary>"
-        f"<table>{rows}</table></details>"
-    )
+def joined(found: Beside, left: Picture, right: Picture) -> Joined:
+    """Both graphs; a block of the SASS belongs to the blocks that have code of its part."""
+    ours, theirs = _places(left), _places(right)
+    by_start = {node.start: node.index for node in left.nodes}
+    groups = tuple(_group(part, by_start, ours, theirs) for part in found.parts)
+    notes = ([""] * len(left.nodes), [""] * len(right.nodes))
+    for group in groups:
+        for block in group.left:
+            code = ", ".join(right.nodes[i].name for i in group.right[:6])
+            more = " ..." if len(group.right) > 6 else ""
+            notes[0][block] = f"→ {code}{more}" if code else "- without code"
+        for block in group.right:
+            source = ", ".join(left.nodes[i].name for i in group.left) or group.head.split("  ")[0]
+            notes[1][block] = f"{notes[1][block]}, {source}" if notes[1][block] else f"← {source}"
+    title = f"{found.shown} {found.target} / {found.other}"
+    facts = "; ".join([f"{said(found)}; {found.source}", *left.notes, *right.notes])
+    return Joined(left, right, title, facts, groups, notes, exact=True)
 
 
-def _rows(part: Part) -> Iterator[str]:
+def _places(picture: Picture) -> dict[int, tuple[int, int]]:
+    """Of each instruction's offset: its block, and its number there."""
+    return {
+        line.offset: (node.index, n) for node in picture.nodes for n, line in enumerate(node.lines)
+    }
+
+
+def _group(
+    part: Part,
+    by_start: dict[int, int],
+    ours: dict[int, tuple[int, int]],
+    theirs: dict[int, tuple[int, int]],
+) -> Group:
+    rows = tuple(_rows(part, ours, theirs))
+    left = () if part.start is None or part.start not in by_start else (by_start[part.start],)
+    right = tuple(dict.fromkeys(b[0] for _, b, _ in rows if b is not None))
+    status = "new" if not left else "map" if right else "gone"
+    added = any(code.added for code in part.codes())
+    return Group(left, right, status, head(part), added, rows=rows)
+
+
+def _rows(
+    part: Part, ours: dict[int, tuple[int, int]], theirs: dict[int, tuple[int, int]]
+) -> Iterator[Row]:
+    """One for each RDNA3 instruction, and for each SASS instruction without one."""
     for row in part.rows:
-        yield f"<tr><td>{_left(row)}</td><td>{''.join(map(_code, row.code))}{_why(row)}</td></tr>"
+        left = None if row.line is None else ours.get(row.line.offset)
+        if left is not None and not any(not c.added for c in row.code):
+            yield left, None, row.why
+            left = None
+        for code in row.code:
+            right = theirs.get(code.offset)
+            yield (None if code.added else left), right, code.added or (row.rule if left else "")
+            if not code.added:
+                left = None
+        if left is not None and not row.code:
+            yield left, None, row.why
 
 
-def _left(row: SideBySideRow) -> str:
-    if row.line is None:
-        return ""
-    rule = f'<span class="k">{escape(row.rule)}</span>' if row.rule else ""
-    return f'{rule}<span class="o">{row.line.offset:04x}</span>  {plain(row.line.text)}'
-
-
-def _why(row: SideBySideRow) -> str:
-    return f'<div class="none">{escape(row.why)}</div>' if row.why else ""
-
-
-def _code(code: Code) -> str:
-    name = ' class="add"' if code.added else ""
-    kind = f'<span class="k">{escape(code.added)}</span>' if code.added else ""
-    return f'<div{name}>{kind}<span class="o">{code.offset:04x}</span>  {plain(code.text)}</div>'
-
-
-def plain(text: str) -> str:
-    """Text for HTML, without characters that HTML does not allow."""
-    return escape("".join(c if c >= " " else "\ufffd" for c in text))
+__all__ = ["joined", "to_html"]

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sassxlate.cfg.view.picture import Line
+from sassxlate.cfg.view.picture import Line, Picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,7 @@ class Beside:
     parts: tuple[Part, ...]
     source: str
     kinds: tuple[tuple[str, str], ...] = ()  # meaning of each name in ``Code.added``
+    graphs: tuple[Picture, Picture] | None = None  # of both sides, where they are asked for
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,12 +25,13 @@ from sassxlate.errors import SassxlateError
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A kernel's picture; for SASS also the graph with its analyses if it is complete, otherwise
-    ``problem`` has the reason."""
+    """A kernel's picture; for SASS also the kernel, and the graph with its analyses if it is
+    complete, otherwise ``problem`` has the reason."""
 
     picture: Picture
     cfg: Cfg | None = None
     problem: SassxlateError | None = None
+    kernel: Kernel | None = None
 
 
 def graphs(
@@ -83,7 +84,7 @@ def _whole(kernel: Kernel, cubin: Cubin) -> Graph:
     from sassxlate.lowering.pipeline import kernel_cfg
 
     graph = kernel_cfg(link_kernel(kernel, cubin))
-    return Graph(picture(graph, kernel.demangled), graph)
+    return Graph(picture(graph, kernel.demangled), graph, kernel=kernel)
 
 
 def _partial(kernel: Kernel, why: SassxlateError) -> Graph:
@@ -106,7 +107,7 @@ def _partial(kernel: Kernel, why: SassxlateError) -> Graph:
         why=why if kernel.code else None,
         rest=kernel.code[whole:],
     )
-    return Graph(drawn, problem=why if kernel.code else None)
+    return Graph(drawn, problem=why if kernel.code else None, kernel=kernel)
 
 
 def _gfx(file: str, data: bytes, kernels: Sequence[str], arch: str | None) -> Iterator[Graph]:

@@ -12,7 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sassxlate.cfg import Cfg
-from sassxlate.cfg.view.picture import Line
+from sassxlate.cfg.view.picture import Line, Picture
+from sassxlate.cfg.view.rdna3 import picture as rdna3_picture
+from sassxlate.cfg.view.sass import picture as sass_picture
 from sassxlate.cfg.view.side_by_side import Beside, Code, Part, SideBySideRow
 from sassxlate.disasm.containers.values import Cubin, Kernel
 from sassxlate.disasm.listing.rdna3_section import ListedInstruction as Decoded
@@ -55,6 +57,7 @@ class _Source:
     rules: bool  # whether the rules that wrote it are those of this program
     engines: Mapping[int, str]
     runs: Runs | None
+    graphs: bool = False
 
 
 def of_translated(
@@ -62,17 +65,20 @@ def of_translated(
     shown: str = "",
     runs: Runs | None = None,
     engines: Mapping[int, str] | None = None,
+    *,
+    graphs: bool = False,
 ) -> Beside:
     """The map of a kernel that was just translated.
 
     ``engines`` has, by the offsets of SASS instructions, the writer of their code if it was not
-    the rules: a model's name, and perhaps the number of its sample.
+    the rules: a model's name, and perhaps the number of its sample.  ``graphs``: with both graphs.
     """
     note = source_map.find(done.code_object)
     found = source_map.exact(note, done.kernel.name)
     assert found is not None
     lines = tuple(decode_code(done.program.data))
-    source = _Source(done.cfg, lines, found, dead_instructions(done.cfg), True, engines or {}, runs)
+    idle = dead_instructions(done.cfg)
+    source = _Source(done.cfg, lines, found, idle, True, engines or {}, runs, graphs)
     return _beside(source, done.kernel, done.selected.regs.target, shown, "translated now")
 
 
@@ -83,6 +89,8 @@ def of_code_object(
     shown: str = "",
     runs: Runs | None = None,
     engines: Mapping[int, str] | None = None,
+    *,
+    graphs: bool = False,
 ) -> Beside:
     """The map between a kernel and its translation in a code object.
 
@@ -107,12 +115,13 @@ def of_code_object(
         if code[: len(done.program.data)] != done.program.data:
             text = "the code object has no map, and its code is not what this SASS is translated to"
             raise LoweringError("SX0450", text, Where(kernel=kernel.name))
-        return of_translated(done, shown, runs, engines)
+        return of_translated(done, shown, runs, engines, graphs=graphs)
     cfg = kernel_cfg(link_kernel(kernel, cubin))
     _check(cfg, found, len(code))
     lines = tuple(_used(decode_code(code), found))
     known = engines is not None
-    source = _Source(cfg, lines, found, dead_instructions(cfg), known, engines or {}, runs)
+    idle = dead_instructions(cfg)
+    source = _Source(cfg, lines, found, idle, known, engines or {}, runs, graphs)
     return _beside(source, kernel, obj.target, shown, "the code object's own map")
 
 
@@ -159,10 +168,16 @@ def _beside(source: _Source, kernel: Kernel, target: Target, shown: str, said: s
     kinds = tuple((kind, ADDED[kind]) for kind in ADDED if kind and kind in used)
     if _NONE in used:
         kinds += ((_NONE, ADDED[""]),)
-    return Beside(
-        kernel.name, shown or kernel.demangled or kernel.name, f"sm_{kernel.arch}",
-        target.name, parts, said, kinds,
-    )  # fmt: skip
+    name = shown or kernel.demangled or kernel.name
+    both = _graphs(source, kernel.name, name, target) if source.graphs else None
+    return Beside(kernel.name, name, f"sm_{kernel.arch}", target.name, parts, said, kinds, both)
+
+
+def _graphs(source: _Source, name: str, shown: str, target: Target) -> tuple[Picture, Picture]:
+    return (
+        sass_picture(source.cfg, shown),
+        rdna3_picture(name, source.lines, shown, target=target.name),
+    )
 
 
 def _parts(source: _Source) -> Iterator[Part]:
@@ -310,14 +325,19 @@ def rule_of(ins: Instruction, last: bool) -> str:
 
 
 def side_by_side(
-    cubin: Cubin, kernel: Kernel, data: bytes | None = None, target: Target = DEFAULT
+    cubin: Cubin,
+    kernel: Kernel,
+    data: bytes | None = None,
+    target: Target = DEFAULT,
+    *,
+    graphs: bool = False,
 ) -> Beside:
     """The map of a kernel with its translation in a code object, or, without one, with a new
     translation for a target."""
     if data is not None:
-        return of_code_object(cubin, kernel, data)
+        return of_code_object(cubin, kernel, data, graphs=graphs)
     try:
-        return of_translated(translate_kernel(cubin, kernel.name, target=target))
+        return of_translated(translate_kernel(cubin, kernel.name, target=target), graphs=graphs)
     except SassxlateError as error:
         raise error.at(kernel=kernel.name) from None
 

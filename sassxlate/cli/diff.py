@@ -15,6 +15,7 @@ from sassxlate.errors import SassxlateError
 from sassxlate.runtime_shim.ptx.machine_code import machine_code
 
 if TYPE_CHECKING:
+    from sassxlate.cfg.diff.library import LibraryDifference
     from sassxlate.cfg.view.side_by_side import Beside
     from sassxlate.disasm.containers import Cubin, Kernel
 
@@ -24,7 +25,6 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from sassxlate.cfg.view.picture import Picture
 from sassxlate.cli.grammar import Command
 from sassxlate.cli.kernel_names import KernelName
 from sassxlate.cli.options import (
@@ -36,6 +36,7 @@ from sassxlate.cli.options import (
 )
 from sassxlate.disasm.inputs import read_code_object
 from sassxlate.errors import UsageError, Where
+from sassxlate.notes import verbose
 from sassxlate.output import as_json, write_whole
 
 
@@ -68,7 +69,8 @@ from sassxlate.output import as_json, write_whole
 @click.option(
     "--whole",
     is_flag=True,
-    help="In text, also print equal blocks (SASS beside its RDNA3 is always complete).",
+    help="In text, also print equal blocks, and of several kernels all blocks after the table "
+    "(SASS beside its RDNA3 is always complete).",
 )
 @output_path_option
 @click.pass_context
@@ -89,6 +91,10 @@ def command(
     """Pair the blocks of A's and B's kernels and show the differences: between two architectures,
     compilers or versions of SASS, or between two code objects.
 
+    Without -k all kernels of both files are compared: pairs are found by name, then by the
+    structure of their code, and printed as a table, the least alike first.  As html this is an
+    overview, in which each pair's graphs open side by side.
+
     Registers may have different names, blocks a different order, constants different values: such a
     pair is called renamed.  The exit status is 0 if nothing differs at all, otherwise 1.
 
@@ -96,10 +102,6 @@ def command(
     instructions implement which SASS instruction, and what the translator added: by the
     translation's source map, not by similarity.  The exit status is then 0.
     """
-    from sassxlate.cfg.diff.align import align
-    from sassxlate.cfg.diff.text import same, to_data, to_text
-    from sassxlate.cfg.pages.diff import to_html
-
     del form
     kind = format_of(context)
     if (right is None) == (against is None):
@@ -119,27 +121,29 @@ def command(
         _write(output, text)
         sys.exit(3 if refused else 0)
     assert right is not None
-    sides = _sides(left, right, (kernel, kernel_b or kernel), (arch, arch_b))
-    out: list[str] = []
-    data: list[dict[str, object]] = []
-    equal = True
-    if kind == "html" and len(sides) > 1:
-        names = ", ".join(a.name for a, _ in sides)
-        message = f"html shows one kernel, {len(sides)} match: {names[:400]}"
-        raise UsageError("SX0828", message, Where(left))
-    for a, b in sides:
-        found = align(a, b)
-        equal &= same(a, b, found)
-        if kind == "json":
-            data.append(to_data(a, b, found))
-        elif kind == "html":
-            out.append(to_html(a, b, found))
-        else:
-            out.append(to_text(a, b, found, whole=whole))
+    found = _compared(left, right, (kernel, kernel_b or kernel), (arch, arch_b))
+    _write(output, _text(found, (left, right), kind, whole=whole))
+    sys.exit(0 if found.equal else 1)
+
+
+def _text(found: LibraryDifference, files: tuple[str, str], kind: str, *, whole: bool) -> str:
+    """The differences of one pair of kernels in full, of several as a table."""
+    from sassxlate.cfg.diff.library import library_data, to_table
+    from sassxlate.cfg.diff.text import to_text
+    from sassxlate.cfg.pages.diff import library_to_html, to_html
+
     if kind == "json":
-        out = [as_json("diff", {"kernels": data}, 1) + "\n"]
-    _write(output, "\n".join(out))
-    sys.exit(0 if equal else 1)
+        return as_json("diff", library_data(found), 1) + "\n"
+    several = len(found.pairs) != 1 or found.only_left or found.only_right
+    if kind == "html":
+        one = found.pairs[0]
+        if several:
+            return library_to_html(found, *files)
+        return to_html(one.left, one.right, one.found)
+    full = [to_text(p.left, p.right, p.found, whole=whole) for p in found.pairs]
+    if not several:
+        return full[0]
+    return "\n".join([to_table(found), *(full if whole or verbose() else ())])
 
 
 def _write(output: Path | None, text: str) -> None:
@@ -175,11 +179,13 @@ def _of_sass(is_b: bool, arch: str | None, arch_b: str | None) -> str | None:
     raise UsageError("SX0840", f"{option} {other}: this side is a code object for {RDNA3_TEXT}")
 
 
-def _sides(
+def _compared(
     left: str, right: str, kernels: tuple[str, str], archs: tuple[str | None, str | None]
-) -> list[tuple[Picture, Picture]]:
-    """The kernels to compare: those with the same name, or the only one of each side."""
+) -> LibraryDifference:
+    """The kernels that are selected, in pairs: if each side has one, these two."""
+    from sassxlate.cfg.diff.library import compare, difference
     from sassxlate.lowering.report.graphs import graphs
+    from sassxlate.lowering.report.shapes import kernel_shape
 
     arch, arch_b = archs
     graphs_of = [[*graphs(left, (kernels[0],), arch, machine_code)]]
@@ -193,20 +199,20 @@ def _sides(
         )  # B has only other kernels
     for problem in (g.problem for some in graphs_of for g in some if g.problem):
         click.echo(f"sassxlate: {problem}", err=True)
-    a, b = ([g.picture for g in some] for some in graphs_of)
+    a, b = ([kernel_shape(g) for g in some] for some in graphs_of)
     for file, some in ((left, a), (right, b)):
-        names = [p.name for p in some]
+        names = [k.picture.name for k in some]
         twice = sorted({n for n in names if names.count(n) > 1})
         if twice:
             message = f"several architectures have {', '.join(twice)[:200]}: give --arch, --arch-b"
             raise UsageError("SX0828", message, Where(file))
     if len(a) == len(b) == 1:
-        return [(a[0], b[0])]
-    others = {p.name: p for p in b}
-    pairs = [(p, others[p.name]) for p in a if p.name in others]
-    if not pairs:
-        raise UsageError("SX0802", "no kernel of A has the name of a kernel of B", Where(right))
-    return pairs
+        return difference(a[0], b[0])
+    found = compare(a, b)
+    if not found.pairs:
+        message = "no kernel of A is like a kernel of B, by name or structure"
+        raise UsageError("SX0802", message, Where(right))
+    return found
 
 
 def shown(
@@ -225,12 +231,12 @@ def shown(
     if data is None:
         for cubin, one in pairs:
             try:
-                found.append(_translated(cubin, one, target))
+                found.append(_translated(cubin, one, target, graphs=kind == "html"))
             except SassxlateError as error:
                 refused.append(error.at(file=file, kernel=one.name))
     else:
         assert code_object is not None
-        found = _held(code_object, data, pairs)
+        found = _held(code_object, data, pairs, graphs=kind == "html")
     if refused and not found and len(refused) == 1:
         raise refused[0]
     for each in refused:
@@ -269,14 +275,16 @@ def _kernels(file: str, kernel: str, arch: str | None) -> Iterator[tuple[Cubin, 
         raise no_match(file, () if kernel == "*" else (kernel,), arch)
 
 
-def _translated(cubin: Cubin, kernel: Kernel, target: str) -> Beside:
+def _translated(cubin: Cubin, kernel: Kernel, target: str, *, graphs: bool) -> Beside:
     from sassxlate.lowering.report.side_by_side import side_by_side
     from sassxlate.lowering.target import target_named
 
-    return side_by_side(cubin, kernel, target=target_named(target))
+    return side_by_side(cubin, kernel, target=target_named(target), graphs=graphs)
 
 
-def _held(file: str, data: bytes, pairs: list[tuple[Cubin, Kernel]]) -> list[Beside]:
+def _held(
+    file: str, data: bytes, pairs: list[tuple[Cubin, Kernel]], *, graphs: bool
+) -> list[Beside]:
     """The kernels that the code object has.  Of several with one name (one per architecture), those
     that its source map fits; if it fits none, the error gives the reason for the first."""
     from sassxlate.lowering.codeobject.code_object import read
@@ -293,7 +301,7 @@ def _held(file: str, data: bytes, pairs: list[tuple[Cubin, Kernel]]) -> list[Bes
     errors: dict[str, SassxlateError] = {}
     for cubin, k in mine:
         try:
-            found.append(of_code_object(cubin, k, data))
+            found.append(of_code_object(cubin, k, data, graphs=graphs))
         except SassxlateError as error:
             errors.setdefault(k.name, error.at(file=file, kernel=k.name))
     for name, first in errors.items():

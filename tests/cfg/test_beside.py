@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from sassxlate.cfg.pages.side_by_side import to_html
-from sassxlate.cfg.view.picture import Line
+from sassxlate.cfg.view.picture import Line, Node, Picture
 from sassxlate.cfg.view.side_by_side import (
     Beside,
     Code,
@@ -207,9 +207,12 @@ EVIL = "</script><b onload='x'>&amp;\"]]>"
 def test_odd_names_and_kernels(name: str, parts: int) -> None:
     row = SideBySideRow(Line(0, name), (Code(0, name, "wait"), Code(4, name)), name, name, name)
     part = Part(name, 0, 0, 8, (row, SideBySideRow(None, (Code(8, name, name),))))
-    found = Beside(name, name, "sm_80", "gfx1100", (part,) * parts, "x", (("wait", name),))
+    sass = Picture(name, name, "sm_80", (Node(0, 0, (Line(0, name),)),), ())
+    code = replace(sass, nodes=(Node(0, 0, (Line(0, name), Line(4, name), Line(8, name))),))
+    kinds = (("wait", name),)
+    found = Beside(name, name, "sm_80", "gfx1100", (part,) * parts, "x", kinds, (sass, code))
     page = to_html(found).encode("utf-8", "replace").decode()
     assert "<b onload" not in page
-    assert page.count("</script>") == 1
+    assert page.count("</script>") == 3
     assert to_text(found).startswith(f"--- {name} sm_80")
     assert json.loads(json.dumps(to_data(found)))["sass"] == parts

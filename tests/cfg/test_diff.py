@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -180,7 +182,8 @@ def test_command() -> None:
     one = data["kernels"][0]
     assert one["left"]["blocks"] == one["right"]["blocks"] == 16
     assert len(one["pairs"]) >= 15
-    assert set(one) == {"left", "right", "same", "alike", "pairs", "only_left", "only_right"}
+    keys = {"left", "right", "same", "alike", "pairs", "only_left", "only_right", "matched"}
+    assert set(one) == keys
     assert set(one["left"]) == {"name", "target", "blocks", "starts", "notes"}
     assert one["left"]["starts"][:3] == [0, 0x90, 0xA0]
     for pair in one["pairs"]:
@@ -196,10 +199,19 @@ def test_command() -> None:
 def test_pages_of_odd_graphs(name: str) -> None:
     picture = ODD[name]
     page = to_html(picture, picture, align(picture, picture))
-    assert page.count("nothing differs") == 1
+    assert '<span id="facts" class="facts">nothing differs' in page
     assert page.count("<b onload") == 0
-    assert page.count("<section data-differs>") == 0
-    assert page.count("data-differs open") == 0
+    data = page_data(page)
+    assert not any(group["d"] for group in data["groups"])
+    assert [*map(len, data["kinds"])] == [len(picture.nodes)] * 2
+
+
+def page_data(page: str) -> dict[str, Any]:
+    """The graphs in a page, as its script reads them."""
+    found = re.search(r'<script type="application/json" id="k0">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    data: dict[str, Any] = json.loads(found[1])
+    return data
 
 
 def test_page_of_what_differs(tmp_path: Path) -> None:
@@ -207,17 +219,25 @@ def test_page_of_what_differs(tmp_path: Path) -> None:
     extra = Node(12, 9999, tuple(Line(9999 + n, f"MUFU.RSQ R{n}, R9") for n in range(5)))
     right = replace(left, nodes=(*left.nodes, extra), arcs=(*left.arcs, Arc(11, 12, "jump")))
     for a, b, side in ((left, right, "right"), (right, left, "left")):
-        page = to_html(a, b, align(a, b))
-        assert page.count("<section data-differs>") == 1
-        assert f"only {side}" in page
-        assert page.count("<summary>") == 12
+        data = page_data(to_html(a, b, align(a, b)))
+        alone = [g for g in data["groups"] if not (g["l"] and g["r"])]
+        assert [g["h"] for g in alone] == [f"270f  only {side}"]
+        assert alone[0]["d"] == 1
+        assert len(data["groups"]) == 13
     out = tmp_path / "out.html"
     args = [COLLATZ, COLLATZ, "--arch", "sm_80", "--arch-b", "sm_90", "-o", str(out)]
     assert CliRunner().invoke(command, args).exit_code == 1
     page = out.read_text()
-    assert page.count("<summary>") == 16
-    assert page.count("<section data-differs>") == 0
-    assert page.count("http") == page.count("http-equiv")  # it loads nothing
+    data = page_data(page)
+    assert len(data["groups"]) == 16
+    assert all(g["l"] and g["r"] for g in data["groups"])
+    # Lines of a changed pair: each of both sides once.
+    changed = next(g for g in data["groups"] if g["s"] == "changed")
+    for side, name in enumerate("lr"):
+        block = changed[name][0]
+        lines = [row[side][1] for row in changed["rows"] if row[side]]
+        assert lines == [*range(len(data["sides"][side]["nodes"][block]["L"]))]
+    assert page.count("http") == page.count("http-equiv") + page.count("http://www.w3.org/2000/svg")
 
 
 def test_one_picture_a_file() -> None:

@@ -16,6 +16,9 @@ from typing import Any
 import pytest
 
 from sassxlate.cfg.diff.align import align
+from sassxlate.cfg.diff.kernels import KernelShape
+from sassxlate.cfg.diff.library import compare
+from sassxlate.cfg.pages.diff import library_to_html
 from sassxlate.cfg.pages.diff import to_html as diff_to_html
 from sassxlate.cfg.pages.graph import to_html
 from sassxlate.cfg.view.picture import Line, Node, Picture
@@ -133,42 +136,109 @@ play().catch((e) => { said.error = e.stack; }).finally(() => {
   document.body.append(pre);
 });
 """
-# The page of a difference, by keys alone.
+# The page of a difference, by keys alone: the graphs, then the listing.
 DIFF_SCRIPT = """
 const said = {};
-const all = (s) => [...document.querySelectorAll(s)];
+const $ = (s) => document.querySelector(s), all = (s) => [...document.querySelectorAll(s)];
 const key = (k, more) => document.activeElement.dispatchEvent(
   new KeyboardEvent("keydown", { key: k, bubbles: true, cancelable: true, ...more }));
 const frame = () => new Promise((done) => setTimeout(done, 60));
 const top_ = (e) => e.getBoundingClientRect().top;
+const camera = (s) => $(`#${s} > g`).getAttribute("transform").match(/-?\\d[\\d.e-]*/g).map(Number);
+const count = () => $("#count").textContent;
+const on = () => all(".b.on").map((b) => b.id);
 const play = async () => {
-  said.ready = document.documentElement.dataset.ready;
+  while (document.documentElement.dataset.ready !== "1") await frame();
   said.milliseconds = performance.now();
-  said.parts = all("details, section").length;
-  said.stops = all("[data-differs]").length;
-  said.open = all("details[open]").length;
+  said.blocks = [all("#left .b").length, all("#right .b").length];
+  said.kinds = ["renamed", "changed", "gone", "new"].map((k) => all(`.b.s-${k}`).length);
+  said.moved = all(".b.moved").length;
   key("n"); await frame();
-  const first = document.activeElement;
-  said.focus = first.closest("[data-differs]") === all("[data-differs]")[0];
-  said.seen = top_(first) >= 0 && top_(first) < innerHeight;
-  said.count = document.getElementById("count").textContent;
-  key("n"); await frame(); said.second = document.getElementById("count").textContent;
-  said.moved = document.activeElement !== first;
-  key("p"); await frame(); said.back = document.activeElement === first;
-  key("n", { ctrlKey: true }); said.left = document.activeElement === first;
-  said.summaries = all("summary").every((s) => s.tabIndex === 0);
-  const sides = () => all("details[open] tr").slice(0, 200)
-    .every((r) => top_(r.cells[0]) === top_(r.cells[1]));
-  said.locked = sides();
-  scrollBy(0, 500); await frame(); said.lockedScrolled = sides(); said.y = scrollY;
-  key("a"); await frame(); said.all = all("details[open]").length;
+  said.count = count(); said.on = on(); said.links = all(".link.on").length;
+  said.level = Math.abs(top_($("#left .b.on")) - top_($("#right .b.on"))) < 1;
+  said.pair = all("#pair tr").length; said.changed = all("#pair td.new").length;
+  key("n"); await frame(); said.second = count(); said.otherPair = on()[0] !== said.on[0];
+  key("p"); await frame(); said.back = on()[0] === said.on[0];
+  key("n", { ctrlKey: true }); said.left = count() === said.count;
+  let before = [camera("left"), camera("right")];
+  const moved = () => ["left", "right"].map((s, i) => camera(s).map((x, k) => x - before[i][k]));
+  key("ArrowLeft", { shiftKey: true }); await frame(); said.panned = moved();
+  before = [camera("left"), camera("right")];
+  key("+"); await frame(); said.zoomed = moved().map((m) => m[2]);
+  key("s"); before = [camera("left"), camera("right")];
+  key("-"); await frame(); said.alone = moved().map((m) => m[2]); key("s");
+  said.side = document.activeElement.id;
+  key("Enter"); await frame(); said.across = document.activeElement.id; said.onAcross = on();
+  key("Home"); await frame(); said.home = on().includes("right-b0");
+  key("ArrowDown"); await frame(); said.next = !on().includes("right-b0");
+  const find = $("#find");
+  key("/"); said.find = document.activeElement === find;
+  find.value = "MUFU.RSQ"; find.dispatchEvent(new Event("input")); await frame();
+  said.found = count(); said.marked = all("rect.line.found").length;
+  find.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
+  const block = $("#left .b");
+  block.dispatchEvent(new PointerEvent("pointerdown", { clientX: 1, clientY: 1, bubbles: true }));
+  block.dispatchEvent(new PointerEvent("pointerup", { clientX: 1, clientY: 1, bubbles: true }));
+  await frame(); said.clicked = on().includes(block.id);
+  key("0"); await frame();
+  said.fits = camera("left")[2] === camera("right")[2] && all(".link").length > 0;
+  key("?"); said.help = $("#help").open; $("#help").close();
+  key("n"); await frame();
   said.contrast = [contrast()];
   key("t"); said.theme = document.documentElement.dataset.theme; await frame();
   said.contrast.push(contrast());
+  key("t"); said.again = document.documentElement.dataset.theme;
+  key("Home"); key("l"); await frame();
+  said.parts = all("details, section").length; said.stops = all("[data-differs]").length;
+  said.open = all("details[open]").length;
+  key("n"); await frame();
+  const first = document.activeElement;
+  said.focus = Boolean(first.closest("[data-differs]"));
+  said.seen = top_(first) >= 0 && top_(first) < innerHeight;
+  said.summaries = all("summary").every((s) => s.tabIndex === 0);
+  said.locked = all("details[open] tr").slice(0, 200)
+    .every((r) => top_(r.cells[0]) === top_(r.cells[1]));
+  key("a"); await frame(); said.all = all("details[open]").length;
+  said.filled = all("details table").length;
   key("a"); await frame(); said.none = all("details[open]").length;
-  all("button[data-do=all]")[0].click(); said.byButton = all("details[open]").length;
+  key("l"); await frame(); said.graphsAgain = !$("#graphs").hidden && $("#listing").hidden;
   said.wide = document.documentElement.scrollWidth <= innerWidth;
   said.loaded = performance.getEntriesByType("resource").length;
+  said.labels = all("button, input").every((b) => b.textContent.trim() || b.ariaLabel);
+};
+play().catch((e) => { said.error = e.stack; }).finally(() => {
+  const pre = document.createElement("pre");
+  pre.id = "result"; pre.textContent = JSON.stringify(said);
+  document.body.append(pre);
+});
+"""
+# The page of all kernels of two files.
+OVERVIEW_SCRIPT = """
+const said = {};
+const $ = (s) => document.querySelector(s), all = (s) => [...document.querySelectorAll(s)];
+const key = (k) => document.activeElement.dispatchEvent(
+  new KeyboardEvent("keydown", { key: k, bubbles: true, cancelable: true }));
+const frame = () => new Promise((done) => setTimeout(done, 60));
+const until = async (f) => { for (let n = 0; n < 50 && !f(); n++) await frame(); };
+const play = async () => {
+  said.rows = all("#overview tbody tr").length;
+  said.graphs = $("#graphs").hidden;
+  said.contrast = [contrast()];
+  key("t"); said.theme = document.documentElement.dataset.theme; await frame();
+  said.contrast.push(contrast());
+  key("t"); said.again = document.documentElement.dataset.theme;
+  key("ArrowDown"); said.row = document.activeElement.dataset.k;
+  key("Enter"); await until(() => all("#left .b").length);
+  said.blocks = all("#left .b").length; said.title = $("#title").textContent;
+  key("o"); said.back = $("#graphs").hidden && !$("#overview").hidden;
+  key("ArrowDown"); key("Enter"); const shown = () => $("#title").textContent;
+  await until(() => ![said.title, document.title].includes(shown()));
+  said.second = all("#left .b").length;
+  key("o"); key("End"); key("Enter"); await frame();
+  said.alone = $("#said").textContent; said.stays = $("#graphs").hidden;
+  const find = $("#find");
+  find.value = "changed"; find.dispatchEvent(new Event("input"));
+  said.filtered = all("#overview tbody tr").filter((r) => !r.hidden).length;
 };
 play().catch((e) => { said.error = e.stack; }).finally(() => {
   const pre = document.createElement("pre");
@@ -261,17 +331,51 @@ def test_page_of_a_difference_in_a_browser(sides: str, browser: str, tmp_path: P
     page = diff_to_html(left, right, align(left, right))
     said = played(browser, page, tmp_path, DIFF_SCRIPT)
     assert "error" not in said, said
-    assert said["ready"] == "1"
+    assert sorted(said["blocks"]) == [300, 301]
+    assert said["blocks"][sides == "right"] == 301
+    assert said["kinds"] == [400, 200, *((0, 1) if sides == "right" else (1, 0))]
+    assert said["moved"] > 0
+    assert (said["count"], said["second"]) == ("1 of 101", "2 of 101")
+    assert len(said["on"]) == 2
+    assert said["links"] == 1
+    assert said["pair"] > 3
+    assert said["changed"] == (1 if sides == "right" else 0)
+    for done in ("level", "otherPair", "back", "left", "home", "next", "find", "clicked", "fits",
+                 "help", "focus", "seen", "summaries", "locked", "graphsAgain", "wide",
+                 "labels"):  # fmt: skip
+        assert said[done] is True, (done, said)
+    (dx, dy, dz), other = said["panned"]
+    assert (dx, dy, dz) == pytest.approx((80, 0, 0))
+    assert other == pytest.approx((80, 0, 0))
+    assert said["zoomed"][0] == pytest.approx(said["zoomed"][1])
+    assert said["zoomed"][0] > 0
+    assert sorted(z < 0 for z in said["alone"]) == [False, True]
+    assert {said["side"], said["across"]} == {"left", "right"}
+    assert sorted(said["onAcross"]) == sorted(said["on"])
+    assert said["found"] == "1 of 100 found"
+    assert said["marked"] >= 1
     assert said["parts"] == 301
     assert said["stops"] == said["open"] + 1 == 101
-    for done in ("focus", "seen", "moved", "back", "left", "summaries", "locked",
-                 "lockedScrolled", "wide"):  # fmt: skip
-        assert said[done] is True, (done, said)
-    assert (said["count"], said["second"]) == ("1 of 101", "2 of 101")
-    assert said["y"] > 0
-    assert said["all"] == said["byButton"] == 300
+    assert said["all"] == said["filled"] == 300
     assert said["none"] == 0
     assert said["loaded"] == 0
+    readable(said)
+
+
+def test_page_of_two_files_in_a_browser(browser: str, tmp_path: Path) -> None:
+    """The overview of all kernels; the graphs of a pair unpack when it is opened."""
+    left, right = different(20)
+    shapes = [KernelShape(p) for p in (left, replace(kernel(8, 15), name="twin", shown="twin"))]
+    gone = KernelShape(Picture("gone", "gone", "sm_90", (Node(0, 0, (Line(0, "EXIT"),)),), ()))
+    found = compare([*shapes, gone], [KernelShape(right), shapes[1]])
+    said = played(browser, library_to_html(found, "old", "new"), tmp_path, OVERVIEW_SCRIPT)
+    assert "error" not in said, said
+    assert said["rows"] == 3
+    assert (said["graphs"], said["back"], said["stays"]) == (True, True, True), said
+    assert said["row"] == "0"  # the least alike first
+    assert (said["blocks"], said["second"]) == (20, 15)
+    assert said["alone"] == "this kernel is only on the left side"
+    assert said["filtered"] == 1
     readable(said)
 
 
@@ -281,7 +385,7 @@ def test_pages_of_long_names_fit(browser: str, tmp_path: Path) -> None:
     picture = replace(kernel(3, 12), name=name, shown=name)
     script = """
     const svg = document.getElementById("graph");
-    const box = (svg || document.querySelector("main")).getBoundingClientRect();
+    const box = (svg || document.getElementById("graphs")).getBoundingClientRect();
     const pre = document.createElement("pre");
     pre.id = "result"; pre.textContent = JSON.stringify({ top: box.top, height: box.height,
       wide: document.documentElement.scrollWidth <= innerWidth });

@@ -8,7 +8,8 @@ The kernel is random: blocks of a few instructions, half of them with a branch t
 no compiler would make it; real kernels of that size have shorter arcs.  Where the machine does
 other work, too, seconds of the processor say more than the clock's.  The browser is Debian's
 chromium, without a window; it is ready when the page's script has run, and answers when a frame
-was drawn after a turn of the wheel.
+was drawn after a turn of the wheel.  The difference is of two kernels with two fifths of the blocks
+each, and "both" the page that shows these side by side.
 """
 
 from __future__ import annotations
@@ -27,20 +28,26 @@ from pathlib import Path
 from typing import TypeVar
 
 from sassxlate.cfg.diff.align import align
+from sassxlate.cfg.pages.diff import to_html as difference_to_html
 from sassxlate.cfg.pages.graph import to_html
 from sassxlate.cfg.view.layout import lay_out
 from sassxlate.cfg.view.picture import Arc, Line, Node, Picture
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _SCRIPT = """<script>(() => {
-const ready = performance.now();
 const frame = (f) => requestAnimationFrame(() => setTimeout(f));
-frame(() => {
-  const drawn = performance.now(), svg = document.getElementById("graph");
+const begin = () => {
+  if (document.documentElement.dataset.ready !== "1") { setTimeout(begin, 1); return; }
+  const ready = performance.now();
+  frame(() => measure(ready));
+};
+const measure = (ready) => {
+  const drawn = performance.now(), svg = document.querySelector("#graph, #left");
   svg.dispatchEvent(new WheelEvent("wheel", { deltaY: -300, clientX: 600, clientY: 400,
     bubbles: true, cancelable: true }));
   frame(() => console.log("FIGURE " + JSON.stringify([ready, drawn, performance.now()])));
-});
+};
+begin();
 })();</script></body>"""
 _T = TypeVar("_T")
 
@@ -104,15 +111,19 @@ def figures(count: int, runs: int) -> dict[str, float]:
     out = {"layout, processor": cpu, "layout, clock": clock}
     page, cpu, clock = timed(lambda: to_html(picture, placed), runs)
     out |= {"page, processor": cpu, "page, clock": clock, "page, megabytes": len(page) / 1e6}
-    _, cpu, clock = timed(lambda: align(picture, large(count, 6)), 1)
+    left, right = large(count * 2 // 5), large(count * 2 // 5, 6)
+    found, cpu, clock = timed(lambda: align(left, right), 1)
     out |= {"difference from another, processor": cpu, "difference from another, clock": clock}
+    both, cpu, clock = timed(lambda: difference_to_html(left, right, found), 1)
+    out |= {"page of both, processor": cpu, "page of both, clock": clock}
     browser = next((b for b in map(shutil.which, BROWSERS) if b), None)
     if browser is None:
         print("no browser: install Debian's chromium", file=sys.stderr)
         return out
-    seen = [opened(browser, page) for _ in range(runs)]
-    for place, name in enumerate(("ready", "drawn", "answers")):
-        out[f"browser, {name}"] = min(times[place] for times in seen) / 1000
+    for title, shown in (("browser", page), ("browser, both", both)):
+        seen = [opened(browser, shown) for _ in range(runs)]
+        for place, name in enumerate(("ready", "drawn", "answers")):
+            out[f"{title}, {name}"] = min(times[place] for times in seen) / 1000
     return out
 
 
