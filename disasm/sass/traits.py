@@ -167,14 +167,38 @@ def traits(ins: Instruction) -> Traits:
     return traits_of(ins.mnemonic)
 
 
-def awaits_loads(ins: Instruction) -> bool:
-    """Whether all it does is wait for earlier loads or atomics.
+def acquires(instructions: Sequence[Instruction], *, earlier: bool = True) -> frozenset[int]:
+    """The offsets of the NOPs of straight-line code that are all that is left of an acquire: the
+    accesses after it must not be done before the loads before it (docs/memory-order.md).
 
-    That is all that ptxas leaves of acquire where NVIDIA's hardware has nothing to invalidate: of
-    CTA scope, and of shared memory at every scope.  The accesses after it must not be done before
-    the load, though nothing reads its result (docs/memory-order.md).
+    ptxas writes a NOP after each access that acquires where NVIDIA's hardware has nothing to
+    invalidate: of CTA scope, and of shared memory at every scope (up to sm_89).  Its wait mask has
+    the access's scoreboard, unless an instruction between the two has waited for that (one that
+    reads the value, or needs another load with the same scoreboard): then there is none.  So a NOP
+    without a mask counts, too, if an access that may acquire precedes it; the rest are padding,
+    or mark where lanes meet.  ``earlier``: such an access may precede the code.
     """
-    return ins.mnemonic == "NOP" and ins.control.wait_mask != 0
+    found: list[int] = []
+    pending = earlier
+    for ins in instructions:
+        if ins.mnemonic == "NOP":
+            if pending or ins.control.wait_mask:
+                found.append(ins.offset)
+            pending = False
+        elif ins.mnemonic == "MEMBAR":
+            pending = False
+        elif may_acquire(ins):
+            pending = True
+    return frozenset(found)
 
 
-__all__ = ["QUOTIENTS", "Traits", "awaits_loads", "derive", "traits", "traits_of"]
+def may_acquire(ins: Instruction) -> bool:
+    """Whether it may be the access of an acquire: loads and atomics with .STRONG of any scope, and
+    all of shared memory, which SASS does not distinguish."""
+    t = traits(ins)
+    if t.reaches(("load", "atomic", "arrival"), "shared"):
+        return True
+    return ins.has("STRONG") and t.reaches(("load", "atomic"))
+
+
+__all__ = ["QUOTIENTS", "Traits", "acquires", "derive", "may_acquire", "traits", "traits_of"]

@@ -22,7 +22,7 @@ from sassxlate.disasm.sass.instruction import (
 )
 from sassxlate.disasm.sass.semantics import evaluate, semantics_table
 from sassxlate.disasm.sass.semantics.rows import NoSemantics
-from sassxlate.disasm.sass.traits import awaits_loads, traits
+from sassxlate.disasm.sass.traits import acquires, traits
 from sassxlate.lowering.idioms.expressions import Expressions
 
 Registers = dict[RegRef, int]
@@ -103,7 +103,7 @@ class State:
 
     def step(self, ins: Instruction) -> None:
         """One instruction.  Raises NoExpression if it is not pure."""
-        if awaits_loads(ins):
+        if acquires([ins], earlier=False):
             raise NoExpression("an order of memory")
         if not ins.writes or all(ref.file == "B" for ref in ins.writes):
             if traits(ins).memory is not None or traits(ins).lanes:

@@ -3,7 +3,9 @@
 vmcnt counts loads in order; lgkmcnt counts LDS in order and scalar loads out of order, so mixed
 traffic waits for all (RDNA3 ISA 4.4).  At labels and branches all outstanding loads are waited for,
 so no path into a block carries pending loads.  Stores are waited for only by the fences
-that the rules write themselves.
+that the rules write themselves.  A fence's wait is left out where nothing that it waits for is
+outstanding: no load at all, no store since the last wait for stores.  Before the first of these
+in a block there may be stores of earlier blocks.
 """
 
 from __future__ import annotations
@@ -11,10 +13,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from sassxlate.disasm.rdna3 import OPS, RRef, counters, effects, info, waitcnt_imm, writes
+from sassxlate.disasm.rdna3 import (
+    OPS,
+    RRef,
+    counters,
+    effects,
+    info,
+    waitcnt_fields,
+    waitcnt_imm,
+    writes,
+)
 from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item, Label
 from sassxlate.lowering.codeobject.source_map import WAIT
-from sassxlate.lowering.target import DEFAULT, Counters, Target
+from sassxlate.lowering.target import DEFAULT, NULL, Counters, Target
 
 
 @dataclass(slots=True)
@@ -25,6 +36,7 @@ class _Outstanding:
     vm: list[frozenset[RRef]] = field(default_factory=list[frozenset[RRef]])
     lgkm: list[frozenset[RRef]] = field(default_factory=list[frozenset[RRef]])
     scalar: bool = False  # a scalar load (or a flat access) is among ``lgkm``
+    stores: bool = True  # there may be stores
 
     def needed(self, touched: frozenset[RRef]) -> tuple[int, int]:
         """(vmcnt, lgkmcnt) to wait for before ``touched`` may be used; the most is no wait."""
@@ -45,13 +57,21 @@ class _Outstanding:
         if not self.lgkm:
             self.scalar = False
 
+    def idle(self, inst: Inst) -> bool:
+        """Whether a wait that the rules wrote has nothing to wait for."""
+        if inst.op == "s_waitcnt_vscnt":
+            return not self.stores and inst.args == (NULL,) and inst.imm == 0
+        vm, lgkm, _ = waitcnt_fields(inst.imm)
+        return vm >= len(self.vm) and lgkm >= len(self.lgkm)
+
 
 _WAIT = InstOrigin(WAIT)
 _SPARE = 3  # that a counter is kept below its most
 
 
 def insert_waitcnt(items: Iterable[Item], target: Target = DEFAULT) -> list[Item]:
-    """The program with waits; expects none but full ones (imm 0) before."""
+    """The program with the waits that it needs; before it has those of its fences alone, each for
+    a counter's zero."""
     out: list[Item] = []
     most = target.counters
     state = _Outstanding(most)
@@ -64,21 +84,30 @@ def insert_waitcnt(items: Iterable[Item], target: Target = DEFAULT) -> list[Item
     for item in items:
         if isinstance(item, Label):
             wait(0 if state.vm else most.vm, 0 if state.lgkm else most.lgkm)
+            state.stores = True
             out.append(item)
             continue
         row = OPS.get(item.op) or info(item.op)
         if row.kind in ("branch", "jump", "end", "barrier"):
             wait(0 if state.vm else most.vm, 0 if state.lgkm else most.lgkm)
+            state.stores |= row.kind != "barrier"
             out.append(item)
             continue
-        if item.op == "s_waitcnt":
-            state.done(0, 0)
+        if item.op in ("s_waitcnt", "s_waitcnt_vscnt"):
+            if state.idle(item):
+                continue
+            if item.op == "s_waitcnt":
+                vm, lgkm, _ = waitcnt_fields(item.imm)
+                state.done(vm, lgkm)
+            elif item.imm == 0:
+                state.stores = False
             out.append(item)
             continue
         if state.vm or state.lgkm:
             wait(*state.needed(effects(item).touched))
         out.append(item)
         counted = counters(item)
+        state.stores |= "vs" in counted
         if counted & {"vm", "lgkm"}:
             fills = frozenset(r for r in writes(item) if r.kind in ("v", "s"))
             if "vm" in counted:

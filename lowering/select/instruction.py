@@ -7,7 +7,7 @@ from itertools import groupby
 
 from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item
 from sassxlate.disasm.sass.instruction import Instruction, Pred
-from sassxlate.disasm.sass.traits import awaits_loads, traits
+from sassxlate.disasm.sass.traits import acquires, traits
 from sassxlate.errors import LoweringError, SassxlateError, Where
 from sassxlate.lowering.builder.canonical_nan import put_right, put_right_results
 from sassxlate.lowering.builder.kernel_builder import KernelBuilder, Span
@@ -32,6 +32,7 @@ def write_body(
     """The instructions of a block without its control transfer; runs of one guard share one
     EXEC."""
     guard: Pred | None = None
+    acquired = acquires(instructions, earlier=False)  # no load is outstanding at a block's start
     bodies = KernelBodies()
     for ins in instructions:
         t = traits(ins)
@@ -40,7 +41,7 @@ def write_body(
             if ends and guard is not None:
                 end_predication(k)
                 guard = None
-            if awaits_loads(ins):
+            if ins.offset in acquired:
                 bodies.add(ins, len(k.items), state=True, clean=guard is None)
                 k.items.append(Inst("s_waitcnt", (), imm=0))  # stores may go on
                 name_source(k, len(k.items) - 1, ins)

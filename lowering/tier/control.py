@@ -15,7 +15,7 @@ from sassxlate.disasm.sass.semantics import evaluate, semantics_table
 from sassxlate.disasm.sass.semantics.memory.atomic import SPACES as ATOMIC_SPACES
 from sassxlate.disasm.sass.semantics.memory.memory import SPACES
 from sassxlate.disasm.sass.semantics.rows import NoSemantics
-from sassxlate.disasm.sass.traits import QUOTIENTS, traits
+from sassxlate.disasm.sass.traits import QUOTIENTS, acquires, traits
 from sassxlate.lowering.llvm.ir_text import Val, const
 from sassxlate.lowering.nans.reads import WIDE, Nan, made
 from sassxlate.lowering.tier import atomics, memory, others, quotients
@@ -50,6 +50,7 @@ class Blocks:
         self.copies = 0
         self.blocks = 0
         self.traps = False
+        self.acquires = frozenset(o for b in cfg.blocks for o in acquires(b.instructions))
         self.lines: list[int] = []  # for each line of the function, its place in SASS
 
     def write(self) -> None:
@@ -165,9 +166,7 @@ class Blocks:
             lane.under(guard, lambda: memory.fence(lane, ins))
         elif t.barrier == "result" or name == "FENCE":
             raise refused(FORM, name, ins)
-        elif name == "NOP":
-            # ptxas puts one after a load that acquires; its wait may be on an instruction between
-            # the two (sm_80), so the mask does not tell.  LLVM would move later loads over it.
+        elif ins.offset in self.acquires:
             memory.acquired(lane)
         elif t.order or t.barrier:
             return

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from sassxlate.disasm.sass import decode
 from sassxlate.disasm.sass.codec.encode import assemble
+from sassxlate.disasm.sass.instruction import Instruction
 from sassxlate.disasm.sass.interpreter.control_transfer import Transfers
 from sassxlate.disasm.sass.semantics import semantics_table
 from sassxlate.disasm.sass.semantics.memory import atomic, memory
@@ -13,7 +16,7 @@ from sassxlate.disasm.sass.semantics.whole_warps import has_meaning, warp_meanin
 from sassxlate.disasm.sass.tables import ROWS
 from sassxlate.disasm.sass.tables.effects import EFFECTS
 from sassxlate.disasm.sass.tables.spec import B, L, M, S, When
-from sassxlate.disasm.sass.traits import Traits, traits, traits_of
+from sassxlate.disasm.sass.traits import Traits, acquires, traits, traits_of
 
 NAMES = sorted({row.mnemonic for row in ROWS})
 
@@ -152,3 +155,35 @@ def test_numbers() -> None:
 
 def test_a_name_without_rows_has_no_traits() -> None:
     assert traits_of("UNHEARD") == Traits("UNHEARD", base="UNHEARD")
+
+
+def _code(*texts: str, arch: int = 80, masked: tuple[int, ...] = ()) -> list[Instruction]:
+    out: list[Instruction] = []
+    for n, text in enumerate(texts):
+        ins = decode(assemble(f"{text} ;", arch), 16 * n, arch)
+        mask = 1 if n in masked else 0
+        out.append(replace(ins, control=replace(ins.control, wait_mask=mask)))
+    return out
+
+
+@pytest.mark.parametrize(
+    "access",
+    ["LDS R2, [R4]", "LDG.E.STRONG.SM R2, [R4.64]", "LD.E.STRONG.SM R2, [R4.64]",
+     "ATOMS.ADD R2, [R4], R3", "ATOMG.E.ADD.STRONG.SM PT, R2, [R4.64], R3"],
+)  # fmt: skip
+def test_a_nop_without_a_wait_acquires_after_what_may_acquire(access: str) -> None:
+    """Another instruction has waited for the scoreboard: ptxas writes no mask then."""
+    code = _code(access, "IADD3 R8, R9, R10, RZ", "NOP", "NOP", masked=(1,))
+    assert acquires(code, earlier=False) == {32}
+
+
+@pytest.mark.parametrize("access", ["LDG.E R2, [R4.64]", "STS [R4], R2", "LDL R2, [R1]"])
+def test_other_nops_are_padding(access: str) -> None:
+    assert acquires(_code(access, "NOP"), earlier=False) == set()
+    assert acquires(_code(access, "NOP"), earlier=True) == {16}
+    assert acquires(_code(access, "NOP", masked=(1,)), earlier=False) == {16}
+
+
+def test_a_fence_leaves_nothing_to_acquire() -> None:
+    code = _code("LDS R2, [R4]", "MEMBAR.ALL.CTA", "NOP")
+    assert acquires(code, earlier=False) == set()
