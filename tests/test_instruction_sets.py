@@ -28,10 +28,8 @@ ALLOWED = {
     "USUALLY_FALSE": "the model's language: where it leaves a predicate out, as it was trained",
     "_SAME": "texts of both ISAs and of several compilers, that mean the same in a comparison",
     "_PLAIN": "the same",
-    "_FLUSHING": "what a function of the tier that flushes may hold beside operations with .FTZ",
-    "_PRODUCTS": "the products whose .FTZ decides that mode",
-    "step": "the tier's writers of what sees other lanes: a function for each",
     "_TARGETS": "the same",
+    "step": "the tier's writers of what sees other lanes: a function for each",
 }
 
 

@@ -26,8 +26,10 @@ from sassxlate.disasm.sass.tables.effects import (
     Lanes,
     Memory,
     Order,
+    Subnormals,
     Transfer,
     effects_of,
+    subnormals_of,
 )
 from sassxlate.disasm.sass.tables.spec import P, R, Row, S, When
 
@@ -50,6 +52,7 @@ class Traits:
     ``converts``: it converts between number formats.
     ``masked``: an immediate mask selects the predicates that it reads or writes; no operand names
     them. ``number``: the format of the floats that it reads unless a modifier gives another.
+    ``subnormals``: how it treats those of binary32, as :mod:`.tables.effects` has it.
     ``base``: the mnemonic, without the U of an instruction of the uniform data path.
     """
 
@@ -67,6 +70,7 @@ class Traits:
     converts: bool = False
     masked: bool = False
     number: Number = ""
+    subnormals: Subnormals = ""
     base: str = ""
 
     @property
@@ -112,6 +116,7 @@ def derive(
         converts=is_conversion,
         masked=any(r.effect for r in rows),
         number="" if meaning is None else meaning.number,
+        subnormals=subnormals_of(base or mnemonic),
         base=base or mnemonic,
     )
 
@@ -139,7 +144,7 @@ def traits_of(mnemonic: str) -> Traits:
     )
     plain = mnemonic[1:]
     if mnemonic.startswith("U") and made.uniform and plain in rows:
-        return replace(made, base=plain)
+        return replace(made, base=plain, subnormals=subnormals_of(plain))
     return made
 
 

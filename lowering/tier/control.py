@@ -24,9 +24,6 @@ from sassxlate.lowering.tier.refusal import FLOW, FORM, refused
 from sassxlate.lowering.tier.together import Together
 
 _DEPTH, _BLOCKS = 8, 4000  # most nested calls, and blocks with copies
-# They flush in every mode, or read bits, or make binary32 of integers or halves.
-_FLUSHING = ("MUFU", "FCHK", "FSEL", "I2F", "I2FP", "F2FP", "HADD2")
-_PRODUCTS = ("FMUL", "FFMA", "FMUL2", "FFMA2")
 
 
 @dataclass(slots=True)
@@ -231,7 +228,7 @@ class Blocks:
         flushes them."""
         t = traits(ins)
         reads = t.number == "f32" or (t.converts and ins.has("F32"))
-        if reads and not (ins.has("FTZ") or ins.has("FMZ")) and t.base not in _FLUSHING:
+        if reads and not (ins.has("FTZ") or ins.has("FMZ")) and t.subnormals != "fixed":
             raise refused(FORM, "operations with and without .FTZ in one kernel", ins)
 
     # --- transfers of control --------------------------------------------------------------------
@@ -358,7 +355,7 @@ class Blocks:
 def flushes(cfg: Cfg) -> bool:
     """Whether a kernel multiplies with .FTZ."""
     return any(
-        traits(i).base in _PRODUCTS and (i.has("FTZ") or i.has("FMZ"))
+        traits(i).subnormals == "product" and (i.has("FTZ") or i.has("FMZ"))
         for b in cfg.blocks
         for i in b.instructions
     )

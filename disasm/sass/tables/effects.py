@@ -23,6 +23,7 @@ Transfer: TypeAlias = Literal["", "jump", "indirect", "call", "return", "exit", 
 Barrier: TypeAlias = Literal["", "arm", "leave", "move", "result"]
 Lanes: TypeAlias = Literal["", "first", "some", "whole"]
 Order: TypeAlias = Literal["", "schedule", "memory", "hint"]
+Subnormals: TypeAlias = Literal["", "product", "fixed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +189,21 @@ def effects_of(mnemonic: str) -> Effects:
     return EFFECTS.get(mnemonic, NONE)
 
 
+# Of instructions on binary32 numbers, by mnemonic without the U of the uniform data path.
+# "product": it multiplies them.  "fixed": .FTZ does not change what becomes of subnormals, or it
+# reads bits, or makes binary32 numbers of integers or halves.
+_SUBNORMALS: Mapping[str, Subnormals] = MappingProxyType({
+    **dict.fromkeys("FMUL FFMA FMUL2 FFMA2".split(), "product"),
+    **dict.fromkeys("MUFU FCHK FSEL I2F I2FP F2FP HADD2".split(), "fixed"),
+})  # fmt: skip
+
+
+def subnormals_of(base: str) -> Subnormals:
+    """How an instruction, by its mnemonic without U, treats subnormal binary32 numbers."""
+    return _SUBNORMALS.get(base, "")
+
+
 __all__ = [
     "EFFECTS", "NONE", "Barrier", "Effects", "Kind", "Lanes", "Memory", "Order", "Space",
-    "Transfer", "effects_of",
+    "Subnormals", "Transfer", "effects_of", "subnormals_of",
 ]  # fmt: skip
