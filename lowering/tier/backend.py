@@ -15,6 +15,7 @@ from sassxlate.disasm.rdna3.tables import kernel_descriptor
 from sassxlate.lowering.codeobject.descriptor import Descriptor, unpack
 from sassxlate.lowering.codeobject.msgpack import unpack as unpack_metadata
 from sassxlate.lowering.target import Target
+from sassxlate.lowering.tier import stand_ins
 from sassxlate.lowering.tier.module import FEATURES, NAME, TRIPLE
 from sassxlate.lowering.tier.refusal import BACKEND, refused
 
@@ -73,10 +74,13 @@ def compiled(text: str, target: Target) -> MachineCode:
     if descriptor.dynamic_stack:
         raise refused(BACKEND, "a stack whose size is not known")
     rows = [row for table in parse_lines(elf) for row in table.rows if row.section == ".text"]
-    lines = tuple((row.address, row.line) for row in rows if not row.end)
+    starts = [(row.address, row.line) for row in rows if not row.end]
     symbols = [s for t in elf.sections if t.name == ".symtab" for s in elf.symbols(t)]
     found = next(s for s in symbols if s.name == NAME)
-    code = bytes(sections[".text"].data[found.value : found.value + found.size])
+    code, lines = stand_ins.replaced(
+        bytes(sections[".text"].data[found.value : found.value + found.size]),
+        [(at - found.value, line) for at, line in starts],
+    )
     note = _metadata(bytes(sections[".note"].data))
     return MachineCode(code, replace(descriptor, entry=0), note, lines)
 

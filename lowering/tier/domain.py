@@ -20,6 +20,7 @@ from sassxlate.domain.interface import (
 from sassxlate.lowering.llvm import softfloat
 from sassxlate.lowering.llvm.ir_text import Function, Val
 from sassxlate.lowering.llvm.lanes import LlvmLanes, float_type
+from sassxlate.lowering.tier import stand_ins
 from sassxlate.lowering.tier.refusal import FORM, refused
 
 _APPROXIMATIONS: dict[Approximation, str] = {
@@ -32,6 +33,7 @@ _INFINITY = {16: 0x7C00, 32: 0x7F800000, 64: 0x7FF << 52}
 _BORDER = {16: (0x387FF000, 32), 32: (0x380FFFFFF0000000, 64)}
 # Bits of llvm.is.fpclass, of both signs.
 _NORMAL, _SUBNORMAL, _ZERO, _ANY = 0x108, 0x90, 0x60, 0x3FF
+_ONE = 0x3F800000
 _MAGNITUDE = {16: 0x7FFF, 32: 0x7FFFFFFF, 64: (1 << 63) - 1}
 
 
@@ -55,6 +57,9 @@ class LaneDomain(LlvmLanes):
         self._field_of: dict[str, Val] = {}
         self._end_test_of: dict[str, tuple[Val, int]] = {}
         self._no_denormal: set[str] = set()
+        self._untruncated: dict[str, Val] = {}
+        self._greater_of: dict[str, tuple[Val, int]] = {}
+        self._positive_of: dict[str, Val] = {}
 
     # -- tests for NaN ----------------------------------------------------------------------------
 
@@ -117,7 +122,24 @@ class LaneDomain(LlvmLanes):
             infinity = _INFINITY.get(a.width)
             if infinity is not None and a.const & _MAGNITUDE[a.width] > infinity:
                 return b
+        if a.width == 32 and c.ref in self._greater_of:
+            return self._saturated(c, a, b)
         return super().select(c, a, b)
+
+    def _saturated(self, c: Val, a: Val, b: Val) -> Val:
+        """A choice between a number and a bound of it: both are the clamp of an instruction."""
+        number, bound = self._greater_of[c.ref]
+        out = super().select(c, a, b)
+        if bound == 0 and a == number and b.const == 0:
+            self._positive_of[out.ref] = number
+        positive = self._positive_of.get(b.ref)
+        if positive is not None and bound == _ONE and a.const == _ONE and b == number:
+            self.fn.module.declare("float @llvm.amdgcn.fmed3.f32(float, float, float)")
+            given = f"float {self.as_float(positive, False)}, float 0.0, float 1.0"
+            return self.from_float(
+                self.fn.emit(f"call float @llvm.amdgcn.fmed3.f32({given})"), 32, False
+            )
+        return out
 
     # -- arithmetic -------------------------------------------------------------------------------
 
@@ -170,12 +192,16 @@ class LaneDomain(LlvmLanes):
 
     def fadd(self, a: Val, b: Val, fp: Fp) -> Val:
         if not self._nearest(fp, a.width):
+            if a.width == 32:
+                return self._given(fp, self._rounded("add", fp, *self._sources(fp, a, b)))
             return softfloat.fadd(self, a, b, fp)
         return self._given(fp, self.float_op("fadd", *self._sources(fp, a, b)))
 
     def fmul(self, a: Val, b: Val, fp: Fp) -> Val:
         if not self._nearest(fp, a.width):
-            self._only_kept(fp)
+            self._only_kept(fp, a.width)
+            if a.width == 32:
+                return self._rounded("mul", fp, *self._sources(fp, a, b))
             return softfloat.fmul(self, a, b, fp)
         a, b = self._sources(fp, a, b)
         return self._product(
@@ -186,7 +212,9 @@ class LaneDomain(LlvmLanes):
 
     def ffma(self, a: Val, b: Val, c: Val, fp: Fp) -> Val:
         if not self._nearest(fp, a.width):
-            self._only_kept(fp)
+            self._only_kept(fp, a.width)
+            if a.width == 32:
+                return self._rounded("fma", fp, *self._sources(fp, a, b, c))
             return softfloat.ffma(self, a, b, c, fp)
         a, b, c = self._sources(fp, a, b, c)
 
@@ -199,8 +227,11 @@ class LaneDomain(LlvmLanes):
     def _wide(self, a: Val) -> Val:
         return self.float_convert("fpext", a, 2 * a.width)
 
-    def _only_kept(self, fp: Fp) -> None:
-        if fp.flush_out:
+    def _rounded(self, op: stand_ins.Operation, fp: Fp, *args: Val) -> Val:
+        return stand_ins.rounded(self.fn, op, fp.round, *args)
+
+    def _only_kept(self, fp: Fp, width: int) -> None:
+        if fp.flush_out and not (width == 32 and self.flushes):
             raise refused(FORM, "a product with .FTZ rounded otherwise than to nearest")
 
     def fcvt(self, a: Val, width: int, fp: Fp) -> Val:
@@ -249,12 +280,28 @@ class LaneDomain(LlvmLanes):
 
     def fcmp(self, predicate: FloatPredicate, a: Val, b: Val) -> Val:
         text = f"{self.as_float(a, False)}, {self.as_float(b, False)}"
-        return Val(self.fn.emit(f"fcmp {predicate} {float_type(a.width, False)} {text}"), 1, False)
+        kind = float_type(a.width, False)
+        out = Val(self.fn.emit(f"fcmp {predicate} {kind} {text}"), 1, False)
+        if predicate == "ogt" and a.width == 32 and b.const is not None:
+            self._greater_of[out.ref] = a, b.const
+        return out
 
     def frint(self, a: Val, how: Round) -> Val:
         if how == Round.NEAREST:
             return self.float_call("roundeven", a)
-        return super().frint(a, how)
+        out = super().frint(a, how)
+        if how == Round.ZERO:
+            self._untruncated[out.ref] = a
+        return out
+
+    def ftoi(self, a: Val, width: int, signed: bool) -> Val:
+        """Conversions round towards zero themselves."""
+        a = self._untruncated.get(a.ref, a)
+        if width != 32:
+            return super().ftoi(a, width, signed)
+        if a.width == 16:
+            a = self.float_convert("fpext", a, 32)
+        return stand_ins.converted(self.fn, a, signed)
 
     def approx(self, fn: Approximation, a: Val) -> Val:
         """The unit flushes binary32 arguments and results itself, but LLVM's folding of constants

@@ -1,0 +1,169 @@
+"""Instructions that LLVM's IR cannot ask for: roundings of binary32 otherwise than to nearest, and
+conversions to integers that saturate as the hardware's do.
+
+LLVM does not follow the rounding mode through code that it may reorder, and it writes comparisons
+around a conversion whose result is undefined in C.  So another instruction stands in for each: one
+with the same sources and the same size of result that LLVM writes only where it is asked to, and
+neither folds nor looks into.  :func:`replaced` puts the real ones into the machine code, each
+between two changes of the mode if it needs one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias
+
+from sassxlate.disasm.rdna3 import branch_target, decode, encode
+from sassxlate.disasm.rdna3.instruction import I, Inst, V
+from sassxlate.domain.interface import Round
+from sassxlate.lowering.llvm.ir_text import Function, Val
+from sassxlate.lowering.tier.refusal import BACKEND, refused
+
+Operation: TypeAlias = Literal["add", "mul", "fma"]
+# s_round_mode: bits 1:0 are for f32, bits 3:2 for f64 and f16.
+_MODES: Final = {Round.UP: 0b0101, Round.DOWN: 0b1010, Round.ZERO: 0b1111}
+_NEAREST: Final = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Real:
+    """An instruction that is stood in for, its number of sources and the mode that it needs."""
+
+    op: str
+    sources: int
+    mode: int = _NEAREST
+
+
+# With three sources, one stand-in for each rounding.
+_FUSED: Final = {Round.DOWN: "lerp", Round.UP: "sad.hi.u8", Round.ZERO: "msad.u8"}
+_FUSED_REAL: Final[Mapping[str, _Real]] = MappingProxyType({
+    "v_" + name.replace(".", "_") + ("_u8" if name == "lerp" else ""):
+        _Real("v_fma_f32", 3, _MODES[how])
+    for how, name in _FUSED.items()
+})  # fmt: skip
+# With fewer, the last operand of v_sad_u8, or the second of v_qsad_pk_u16_u8, says which it is.
+_NUMBERED: Final = (
+    *(_Real("v_add_f32", 2, mode) for mode in _MODES.values()),
+    *(_Real("v_mul_f32", 2, mode) for mode in _MODES.values()),
+    _Real("v_cvt_u32_f32", 1), _Real("v_cvt_i32_f32", 1),
+    _Real("v_cvt_u32_f64", 1), _Real("v_cvt_i32_f64", 1),
+)  # fmt: skip
+_SINGLE, _DOUBLE = "v_sad_u8", "v_qsad_pk_u16_u8"
+STAND_INS: Final = frozenset({*_FUSED_REAL, _SINGLE, _DOUBLE})
+_RELATIVE = ("s_getpc_b64", "s_call_b64", "s_setpc_b64", "s_swappc_b64")
+
+
+def _call(fn: Function, name: str, kind: str, *args: Val) -> Val:
+    types = ", ".join(a.type for a in args)
+    fn.module.declare(f"{kind} @llvm.amdgcn.{name}({types})")
+    given = ", ".join(f"{a.type} {a.ref}" for a in args)
+    return Val(fn.emit(f"call {kind} @llvm.amdgcn.{name}({given})"), int(kind[1:]), False)
+
+
+def _number(of: _Real) -> Val:
+    n = _NUMBERED.index(of)
+    return Val(str(n), 32, False, n)
+
+
+def rounded(fn: Function, op: Operation, how: Round, *args: Val) -> Val:
+    """A sum, product or both of binary32, rounded otherwise than to nearest."""
+    if op == "fma":
+        return _call(fn, _FUSED[how], "i32", *args)
+    return _call(fn, "sad.u8", "i32", *args, _number(_Real(f"v_{op}_f32", 2, _MODES[how])))
+
+
+def converted(fn: Function, a: Val, signed: bool) -> Val:
+    """A binary32 or binary64 number as 32-bit integer: towards zero, saturated, 0 for NaN."""
+    number = _number(_Real(f"v_cvt_{'i' if signed else 'u'}32_f{a.width}", 1))
+    if a.width == 32:
+        return _call(fn, "sad.u8", "i32", a, Val("0", 32, False, 0), number)
+    wide = _call(fn, "qsad.pk.u16.u8", "i64", a, number, Val("0", 64, False, 0))
+    return Val(fn.emit(f"trunc i64 {wide.ref} to i32"), 32, False)
+
+
+def _real(inst: Inst) -> tuple[_Real, Inst]:
+    """What an instruction stands for."""
+    vdst, *sources = inst.args
+    fused = _FUSED_REAL.get(inst.op)
+    if fused is None:
+        number = sources[2 if inst.op == _SINGLE else 1]
+        if not isinstance(number, I) or not 0 <= number.value < len(_NUMBERED):
+            raise refused(BACKEND, "a stand-in without its number")
+        real = _NUMBERED[number.value]
+    else:
+        real = fused
+    if inst.dpp or inst.clamp or inst.neg or inst.abs:
+        raise refused(BACKEND, "a stand-in with modifiers")
+    if inst.op == _DOUBLE:
+        assert isinstance(vdst, V)
+        vdst = V(vdst.index)
+    return real, replace(inst, op=real.op, args=(vdst, *sources[: real.sources]), enc="e64")
+
+
+def replaced(
+    code: bytes, lines: Sequence[tuple[int, int]]
+) -> tuple[bytes, tuple[tuple[int, int], ...]]:
+    """Machine code with the real instructions, and its table of lines (offset, line)."""
+    insts: list[tuple[int, Inst]] = []
+    at = 0
+    while at < len(code):
+        inst, size = decode(code, at)
+        insts.append((at, inst))
+        at += size
+    if not any(i.op in STAND_INS for _, i in insts):
+        return code, tuple(lines)
+    if any(i.op in _RELATIVE for _, i in insts):
+        raise refused(BACKEND, "roundings beside addresses of code")
+    places: dict[int, int] = {}  # of old offsets
+    out: list[tuple[int, Inst | bytes]] = []  # with the old offset of a branch
+    targets = {branch_target(i, at) for at, i in insts if _branches(i)}
+    here, mode = 0, _NEAREST
+    for position, (at, inst) in enumerate(insts):
+        places[at] = here
+        end = insts[position + 1][0] if position + 1 < len(insts) else len(code)
+        new: list[Inst | bytes] = [inst if _branches(inst) else code[at:end]]
+        if inst.op in STAND_INS:
+            real, stood_for = _real(inst)
+            new = [stood_for]
+            if real.mode:
+                new = [_set(real.mode), stood_for, _set(_NEAREST)]
+                if mode == real.mode and at not in targets:  # it follows one with this mode
+                    here -= len(encode(_set(_NEAREST)))
+                    out.pop()
+                    places[at] = here
+                    new = new[1:]
+            mode = real.mode
+        else:
+            mode = _NEAREST
+        for part in new:
+            out.append((at, part))
+            here += len(part if isinstance(part, bytes) else encode(part))
+    places[len(code)] = here
+    done = b"".join(_moved(inst, at, places) for at, inst in out)
+    starts = sorted(places)
+    return done, tuple((places[starts[bisect_right(starts, a) - 1]], line) for a, line in lines)
+
+
+def _set(mode: int) -> Inst:
+    return Inst("s_round_mode", (), imm=mode)
+
+
+def _branches(inst: Inst) -> bool:
+    return inst.op == "s_branch" or inst.op.startswith("s_cbranch_")
+
+
+def _moved(part: Inst | bytes, at: int, places: Mapping[int, int]) -> bytes:
+    if isinstance(part, bytes):
+        return part
+    if not _branches(part):
+        return encode(part)
+    distance = places[branch_target(part, at)] - places[at] - 4
+    if not -(1 << 15) <= distance // 4 < 1 << 15:
+        raise refused(BACKEND, "a branch too far")
+    return encode(replace(part, imm=distance // 4))
+
+
+__all__ = ["Operation", "converted", "replaced", "rounded"]

@@ -1,0 +1,23 @@
+// Directed roundings and conversions, in a loop with a branch, so that branches pass over them.
+extern "C" __global__ void directed(const float *a, const float *b, const float *c, float *o, int turns) {
+    for (int n = 0; n < turns; n++) {
+        long long i = (long long)(blockIdx.x * turns + n) * blockDim.x + threadIdx.x;
+        float x = a[i], y = b[i], z = c[i];
+        float *p = o + 9 * i;
+        if (threadIdx.x & 1) {
+            p[0] = __fmaf_rd(x, y, z); p[1] = __fmaf_ru(x, y, z); p[2] = __fmaf_rz(x, y, z);
+        } else {
+            p[0] = __fmaf_rd(y, x, z); p[1] = __fmaf_ru(y, x, z); p[2] = __fmaf_rz(y, x, z);
+        }
+        p[3] = __fmul_rd(x, y); p[4] = __fmul_ru(x, y); p[5] = __fmul_rz(x, y);
+        p[6] = __fadd_rd(x, y); p[7] = __fadd_ru(x, y); p[8] = __fadd_rz(x, y);
+    }
+}
+extern "C" __global__ void integers(const float *a, const double *b, unsigned *o, int turns) {
+    for (int n = 0; n < turns; n++) {
+        long long i = (long long)(blockIdx.x * turns + n) * blockDim.x + threadIdx.x;
+        unsigned *p = o + 6 * i;
+        p[0] = __float2int_rz(a[i]); p[1] = __float2uint_rz(a[i]); p[2] = __float2int_rd(a[i]);
+        p[3] = __double2int_rz(b[i]); p[4] = __double2uint_rz(b[i]); p[5] = __double2int_ru(b[i]);
+    }
+}

@@ -1,0 +1,228 @@
+"""Directed roundings and saturating conversions, which other instructions stand in for."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from sassxlate import toolchain
+from sassxlate.disasm.containers.cubin import parse_cubin
+from sassxlate.disasm.containers.values import Cubin
+from sassxlate.disasm.rdna3 import branch_target, decode, encode
+from sassxlate.disasm.rdna3.instruction import I, Inst, S, V
+from sassxlate.lowering.emulate.options import CompileOptions
+from sassxlate.lowering.emulate.runner import EmulatedDevice, run_code_object
+from sassxlate.lowering.pipeline import translate_kernel
+from sassxlate.lowering.target import DEFAULT
+from sassxlate.lowering.tier.refusal import BACKEND, Refused
+from sassxlate.lowering.tier.stand_ins import STAND_INS, replaced
+from sassxlate.lowering.tier.translate import by_tier
+
+SOURCE = Path(__file__).with_name("stand_ins.cu")
+TURNS, THREADS = 4, 256
+Bits = NDArray[Any]
+
+
+# --- the machine code ----------------------------------------------------------------------------
+
+LERP = Inst("v_lerp_u8", (V(0), V(1), S(2), I(0x437C0000)))
+ROUND_DOWN, NEAREST = (Inst("s_round_mode", (), imm=n) for n in (0b1010, 0))
+
+
+def _code(*insts: Inst) -> bytes:
+    return b"".join(encode(i) for i in insts)
+
+
+def _texts(code: bytes) -> list[tuple[int, Inst]]:
+    out: list[tuple[int, Inst]] = []
+    at = 0
+    while at < len(code):
+        inst, size = decode(code, at)
+        out.append((at, inst))
+        at += size
+    return out
+
+
+def test_branches_and_lines_follow() -> None:
+    end, nop = Inst("s_endpgm"), Inst("s_nop", (), imm=0)
+    size = len(encode(LERP))
+    forth = Inst("s_cbranch_vccz", (), imm=(2 * size + 8) // 4)
+    back = Inst("s_branch", (), imm=-(2 * size + 8) // 4)
+    code = _code(forth, LERP, nop, LERP, back, end)
+    new, lines = replaced(code, [(0, 1), (4, 2), (4 + size, 3), (8 + size, 4), (8 + 2 * size, 5)])
+    insts = _texts(new)
+    assert [i.op for _, i in insts] == [
+        "s_cbranch_vccz", "s_round_mode", "v_fma_f32", "s_round_mode", "s_nop",
+        "s_round_mode", "v_fma_f32", "s_round_mode", "s_branch", "s_endpgm",
+    ]  # fmt: skip
+    at = {n: place for n, (place, _) in enumerate(insts)}
+    assert branch_target(insts[0][1], 0) == at[9]
+    assert branch_target(insts[8][1], at[8]) == at[1]  # before its mode is set
+    assert lines == ((0, 1), (at[1], 2), (at[4], 3), (at[5], 4), (at[8], 5))
+
+
+def test_neighbours_share_a_mode_unless_code_comes_between_them() -> None:
+    code = _code(LERP, LERP, Inst("s_endpgm"))
+    assert [i.op for _, i in _texts(replaced(code, ())[0])] == [
+        "s_round_mode", "v_fma_f32", "v_fma_f32", "s_round_mode", "s_endpgm"
+    ]  # fmt: skip
+    size = len(encode(LERP))
+    into = Inst("s_branch", (), imm=size // 4)
+    code = _code(into, LERP, LERP, Inst("s_endpgm"))
+    insts = _texts(replaced(code, ())[0])
+    assert [i.op for _, i in insts].count("s_round_mode") == 4
+    target = branch_target(insts[0][1], 0)
+    assert dict(insts)[target].op == "s_round_mode"
+    assert dict(insts)[target].imm == 0b1010
+
+
+def test_code_without_them_is_the_same() -> None:
+    code = _code(Inst("v_mov_b32", (V(0), V(1))), Inst("s_endpgm"))
+    assert replaced(code, [(0, 7)]) == (code, ((0, 7),))
+
+
+@pytest.mark.parametrize(
+    "inst",
+    [Inst("v_sad_u8", (V(0), V(1), V(2), V(3))), Inst("v_sad_u8", (V(0), V(1), V(2), I(64)))],
+)
+def test_what_is_no_stand_in_is_refused(inst: Inst) -> None:
+    with pytest.raises(Refused) as why:
+        replaced(_code(inst, Inst("s_endpgm")), ())
+    assert why.value.code == BACKEND
+
+
+# --- what it computes ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def cubin(tmp_path_factory: pytest.TempPathFactory) -> Cubin:
+    nvcc = toolchain.nvcc()
+    if nvcc is None:
+        pytest.skip("no nvcc, no NVIDIA wheels")
+    out = tmp_path_factory.mktemp("stand_ins") / "made.cubin"
+    command = [*nvcc.command, "-arch=sm_80", "-cubin", "-o", str(out), str(SOURCE)]
+    subprocess.run(command, check=True, capture_output=True)
+    return parse_cubin(out.read_bytes())
+
+
+def _floats(chance: Any, count: int, width: int) -> Bits:
+    """Any bits; few bits set; exponents close to each other, to the ends, and to integers'."""
+    kind: Any = np.uint32 if width == 32 else np.uint64
+    size, top = (23, 255) if width == 32 else (52, 2047)
+    bits: Bits = chance.integers(0, (1 << width) - 1, count, dtype=kind, endpoint=True)
+    middle = top // 2
+    ends = np.array([0, 1, 2, size, middle - 1, middle, middle + 7, middle + 30, middle + 31,
+                     middle + 32, top - 2, top - 1, top], kind)  # fmt: skip
+    few = np.array([0, 1, 2, 3, (1 << size) - 1, (1 << size) - 2, 1 << (size - 1)], kind)
+    picked: Bits = chance.choice(few, count)
+    low: Bits = np.where(bits & kind(4), picked, bits & kind((1 << size) - 1))
+    sign: Bits = bits >> kind(width - 1) << kind(width - 1)
+    high: Bits = chance.choice(ends, count) << kind(size) | sign
+    return np.where(bits & kind(3), high | low, bits).astype(kind)
+
+
+def _directed(product: Bits, addend: Bits) -> list[Bits]:
+    """product + addend, of binary64 that hold exact numbers, as binary32 rounded down, up and
+    towards zero."""
+    with np.errstate(all="ignore"):
+        total = product + addend
+        part = total - product
+        rest = (product - (total - part)) + (addend - part)
+        near = total.astype(np.float32)
+        wide = near.astype(np.float64)
+        above = (wide > total) | ((wide == total) & (rest < 0))
+        below = (wide < total) | ((wide == total) & (rest > 0))
+        least, most = np.float32(-np.inf), np.float32(np.inf)
+        down = np.where(above, np.nextafter(near, least), near)
+        up = np.where(below, np.nextafter(near, most), near)
+    # An exact zero of numbers of both signs is -0 only if it is rounded down.
+    zero = (total == 0) & (np.signbit(product) != np.signbit(addend))
+    down = np.where(zero, np.float32(-0.0), down)
+    negative = np.signbit(total)
+    out = [down, up, np.where(negative, up, down)]
+    out[2] = np.where(zero, np.float32(0), out[2])
+    bits = [o.astype(np.float32).view(np.uint32) for o in out]
+    return [np.where(np.isnan(total), np.uint32(0x7FFFFFFF), b) for b in bits]
+
+
+def _run(cubin: Cubin, name: str, sides: list[Bits], words: int, count: int) -> Bits:
+    made = by_tier(translate_kernel(cubin, name), DEFAULT)
+    kept = {i.op for i in made.items if isinstance(i, Inst)}
+    assert not kept & STAND_INS
+    size = sum(s.nbytes for s in sides) + 4 * words * count
+    device = EmulatedDevice((size + (1 << 16)) // 4096 * 4096)
+    places = [device.alloc(s.tobytes()) for s in sides] + [device.alloc(4 * words * count)]
+    grid = count // (TURNS * THREADS)
+    given = struct.pack(f"<{len(places)}QI", *places, TURNS)
+    segment = made.launch.kernarg(given, (THREADS, 1, 1), (grid, 1, 1), {}, 0)
+    run_code_object(made.code_object, name, grid, THREADS, segment, device, CompileOptions())
+    found = np.frombuffer(device.read(places[-1], 4 * words * count), np.uint32)
+    return found.reshape(count, words)
+
+
+def _compare_directed(cubin: Cubin, count: int, seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    bits = [_floats(chance, count, 32) for _ in range(3)]
+    with np.errstate(all="ignore"):
+        a, b, c = (s.view(np.float32).astype(np.float64) for s in bits)
+        near = (-(a * b)).astype(np.float32)  # sums that cancel but for the last bits
+        some = chance.random(count) < 0.3
+        bits[2] = np.where(some, near.view(np.uint32) + chance.integers(-2, 3, count), bits[2])
+        bits[2] = bits[2].astype(np.uint32)
+        c = bits[2].view(np.float32).astype(np.float64)
+        ones = np.full_like(a, -0.0)
+        wanted = [*_directed(a * b, c), *_directed(a * b, ones), *_directed(a, b)]
+    zero = (a == 0) | (b == 0)
+    signed = (np.signbit(a) != np.signbit(b)).astype(np.uint32) << 31
+    known = zero & ~np.isnan(a * b)
+    for n in (3, 4, 5):
+        wanted[n] = np.where(known, signed, wanted[n])
+    got = _run(cubin, "directed", bits, 9, count)
+    for n, column in enumerate(wanted):
+        wrong = np.flatnonzero(got[:, n] != column)
+        assert not wrong.size, (n, wrong.size, [hex(s[wrong[0]]) for s in bits],
+                                hex(got[wrong[0], n]), hex(column[wrong[0]]))  # fmt: skip
+
+
+def _compare_integers(cubin: Cubin, count: int, seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    single, double = _floats(chance, count, 32), _floats(chance, count, 64)
+    wanted: list[Bits] = []
+    with np.errstate(all="ignore"):
+        a, b = single.view(np.float32).astype(np.float64), double.view(np.float64)
+        for value, how, low, high, nan in (
+            (a, np.trunc, -(1 << 31), (1 << 31) - 1, 0), (a, np.trunc, 0, (1 << 32) - 1, 0),
+            (a, np.floor, -(1 << 31), (1 << 31) - 1, 0),
+            (b, np.trunc, -(1 << 31), (1 << 31) - 1, 1 << 31),
+            (b, np.trunc, 0, (1 << 32) - 1, 1 << 31),
+            (b, np.ceil, -(1 << 31), (1 << 31) - 1, 1 << 31),
+        ):  # fmt: skip
+            whole = np.clip(how(value), low, high)
+            whole = np.where(np.isnan(value), 0, whole).astype(np.int64)
+            wanted.append(np.where(np.isnan(value), nan, whole).astype(np.uint32))
+    got = _run(cubin, "integers", [single, double], 6, count)
+    for n, column in enumerate(wanted):
+        wrong = np.flatnonzero(got[:, n] != column)
+        assert not wrong.size, (n, wrong.size, hex(single[wrong[0]]), hex(double[wrong[0]]),
+                                hex(got[wrong[0], n]), hex(column[wrong[0]]))  # fmt: skip
+
+
+def test_roundings(cubin: Cubin) -> None:
+    _compare_directed(cubin, 1 << 14, 1)
+
+
+def test_conversions(cubin: Cubin) -> None:
+    _compare_integers(cubin, 1 << 14, 1)
+
+
+@pytest.mark.sweep
+def test_many_numbers(cubin: Cubin) -> None:
+    for seed in range(16):
+        _compare_directed(cubin, 1 << 20, seed)
+        _compare_integers(cubin, 1 << 20, seed)
