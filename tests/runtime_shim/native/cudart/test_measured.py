@@ -122,3 +122,17 @@ def registered(text: str) -> str:
     return " ".join(
         line if line.startswith("own") else line.split()[-1] for line in text.splitlines()
     )
+
+
+def test_errors_of_launches(built: Callable[[str], Path]) -> None:
+    """What an H100 answers to launches that cannot be; here a workgroup has less shared memory, and
+    a refused launch does not end the capture of its stream."""
+    ours = answers(built("launch_errors"))[0].splitlines()
+    theirs = expected("launch_errors")
+    assert len(ours) == len(theirs)
+    different = [(a, b) for a, b in zip(ours, theirs, strict=True) if a != b]
+    assert [b.split(":")[0] for _, b in different] == [
+        "set shared 232448",
+        "shared 232448",
+        "captured block 4096",
+    ]
