@@ -53,6 +53,8 @@ class Draft:
     joined: set[int] = field(default_factory=set[int])  # no step ends before these groups
     bound: list[frozenset[int]] = field(default_factory=list[frozenset[int]])  # changed together
     changed: bool = False
+    # Rewrites of the table that were applied, by name, and what each saved.
+    applied: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
 
     @classmethod
     def of(cls, code: Code, here: RegionText) -> Draft:

@@ -34,8 +34,10 @@ from sassxlate.lowering.optimize.peephole.scalars import (
     loads,
     same_scalar,
     scalars,
+    told_again,
 )
 from sassxlate.lowering.optimize.peephole.short_encodings import shortest
+from sassxlate.lowering.optimize.rewrites.match import rewritten
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.region.places import place_of
 from sassxlate.lowering.region.subset import guard
@@ -346,9 +348,14 @@ def _again(d: Draft, n: int) -> None:
     d.remove(gone)
 
 
+def by_table(d: Draft) -> None:
+    """The rewrites of the table, each proved for all operands."""
+    d.applied += rewritten(d)
+
+
 CHANGES: tuple[Callable[[Draft], None], ...] = (
-    dots, unused, products, copies, scalars, chains, choices, same_scalar, loads, fused,
-    selections, modes, carries, again, *FOLDS, unused,
+    dots, unused, products, copies, scalars, chains, choices, same_scalar, told_again, loads, fused,
+    selections, modes, carries, again, *FOLDS, by_table, unused,
 )  # fmt: skip
 
 

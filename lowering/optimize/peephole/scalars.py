@@ -152,6 +152,42 @@ def same_scalar(d: Draft) -> None:
             d.put(n, Inst("s_mov_b32", at.inst.args))
 
 
+def told_again(d: Draft) -> None:
+    """A uniform value in a vector register, read as a scalar by vector instructions alone: they
+    read the vector register."""
+    n = 0
+    while n < len(d.lines):
+        if not _told(d, n):
+            n += 1
+
+
+def _told(d: Draft, n: int) -> bool:
+    inst = d.lines[n].inst
+    if inst.op != "v_readfirstlane_b32" or not inst.uniform:
+        return False
+    to, value = inst.args
+    if not isinstance(value, V) or not isinstance(to, S):
+        return False
+    (ref,) = source(to)
+    uses = d.uses(n, ref)
+    if not uses or not all(d.lines[m].region == d.lines[n].region for m in uses):
+        return False
+    made: dict[int, Inst | None] = {}
+    for m in uses:
+        at = d.lines[m].inst
+        vector = at.op.startswith("v_") and at.op != "v_readfirstlane_b32"
+        other = substituted(at, to, value) if vector else None
+        if other is None or not d.unchanged(source(value), n, m):
+            return False
+        made[m] = other
+    d.join([d.lines[n].group, *(d.lines[m].group for m in uses)])
+    for m, other in made.items():
+        if other is not None:
+            d.put(m, other)
+    d.remove([n])
+    return True
+
+
 def choices(d: Draft) -> None:
     """A selection by a uniform predicate that is read back as a scalar: on the scalar unit."""
     uniform = {place.index for place in d.regs.up.values()}
@@ -225,4 +261,6 @@ def _load_both(d: Draft, n: int, m: int) -> bool:
     return True
 
 
-__all__ = ["chains", "choices", "loads", "moved_scalar", "same_scalar", "scalars"]
+__all__ = [
+    "chains", "choices", "loads", "moved_scalar", "same_scalar", "scalars", "told_again",
+]  # fmt: skip
