@@ -3,7 +3,11 @@
 A narrow operation is done in the format twice as wide, where a product is exact and a sum is made
 exact enough by rounding to odd (a sticky last bit); narrowing then rounds once, in any direction:
 the wide format has more than 2p + 2 bits, so no double rounding shows.  binary64 has no wider
-format here: its directed roundings run lane by lane in integers (`softwide`).
+format here: its directed roundings run lane by lane in integers (`softfloat_fma64`).
+
+A flushed result is one that is below the normal numbers after rounding to their precision, as an
+H100 flushes (docs/errata.md): 0x1.fffffep-127 is zero, although rounding among the denormal numbers
+makes it the least normal one.  The same operation on operands scaled by powers of two tells.
 """
 
 from __future__ import annotations
@@ -13,6 +17,12 @@ from sassxlate.lowering.llvm.ir_text import Val
 from sassxlate.lowering.llvm.lanes import LlvmLanes
 
 _WIDER = {16: 32, 32: 64}
+_MANTISSA = {16: 10, 32: 23, 64: 52}
+# Binary32 products are scaled by 2**120, in two factors.  Where a product or a product and a sum is
+# below the normal numbers, neither factor is over 2**23, and no scaled operand overflows; where one
+# does, the result is an infinity or NaN, which is not below anything.
+_HALF_LIFT, _LIFT = 60, 120
+_NARROW_LIFT = {16: 8, 32: 64}  # results of a wider format, before narrowing
 
 
 def _in(d: LlvmLanes, fp: Fp, *args: Val) -> list[Val]:
@@ -21,6 +31,30 @@ def _in(d: LlvmLanes, fp: Fp, *args: Val) -> list[Val]:
 
 def _out(d: LlvmLanes, fp: Fp, a: Val) -> Val:
     return flush(d, a) if fp.flush_out else a
+
+
+def _scaled(d: LlvmLanes, a: Val, power: int) -> Val:
+    """a * 2**power, for binary32 and binary64."""
+    bias = (1 << (a.width - 2 - _MANTISSA[a.width])) - 1
+    return d.float_op("fmul", a, d.const((bias + power) << _MANTISSA[a.width], a.width))
+
+
+def _unless_tiny(d: LlvmLanes, out: Val, lifted: Val, lift: int) -> Val:
+    """``out``, or a zero of its sign where ``lifted``, the result times 2**lift, is below the
+    normal numbers times 2**lift."""
+    width = out.width
+    least = d.const((1 + lift) << _MANTISSA[width], width)
+    tiny = d.fcmp("olt", fabs(d, lifted), least)
+    return d.select(tiny, d.and_(out, d.const(1 << (width - 1), width)), out)
+
+
+def _narrowed(d: LlvmLanes, fp: Fp, wide: Val, width: int) -> Val:
+    """``wide``, exact or rounded to odd, in the narrower format, rounded and flushed."""
+    out = narrow(d, wide, width, fp.round)
+    if not fp.flush_out:
+        return out
+    lift = _NARROW_LIFT[width]
+    return _unless_tiny(d, out, narrow(d, _scaled(d, wide, lift), width, fp.round), lift)
 
 
 def fadd(d: LlvmLanes, a: Val, b: Val, fp: Fp) -> Val:
@@ -48,21 +82,36 @@ def fmul(d: LlvmLanes, a: Val, b: Val, fp: Fp) -> Val:
 
         return _out(d, fp, softfloat_fma64.call(d, "mul", (a, b), fp.round))
     if fp.round == Round.NEAREST and a.width == 32:
-        return _out(d, fp, d.float_op("fmul", a, b))
-    exact = d.float_op("fmul", _widen(d, a), _widen(d, b))
-    return _out(d, fp, narrow(d, exact, a.width, fp.round))
+        out = d.float_op("fmul", a, b)
+        if not fp.flush_out:
+            return out
+        x, y = (_scaled(d, v, _HALF_LIFT) for v in (a, b))
+        return _unless_tiny(d, out, d.float_op("fmul", x, y), _LIFT)
+    return _narrowed(d, fp, d.float_op("fmul", _widen(d, a), _widen(d, b)), a.width)
 
 
 def ffma(d: LlvmLanes, a: Val, b: Val, c: Val, fp: Fp) -> Val:
     a, b, c = _in(d, fp, a, b, c)
-    if fp.round == Round.NEAREST and a.width != 16:
+    if fp.round == Round.NEAREST and a.width == 64:
         return _out(d, fp, d.float_call("fma", a, b, c))
+    if fp.round == Round.NEAREST and a.width == 32:
+        out = d.float_call("fma", a, b, c)
+        if not fp.flush_out:
+            return out
+        x, y = (_scaled(d, v, _HALF_LIFT) for v in (a, b))
+        lifted = d.float_call("fma", x, y, _scaled(d, c, _LIFT))
+        return _unless_tiny(d, out, lifted, _LIFT)
     if a.width == 64:
         from sassxlate.lowering.llvm import softfloat_fma64
 
         return _out(d, fp, softfloat_fma64.call(d, "fma", (a, b, c), fp.round))
-    exact = d.float_op("fmul", _widen(d, a), _widen(d, b))
-    return _out(d, fp, _narrow_sum(d, exact, _widen(d, c), a.width, fp.round))
+    exact, wide = d.float_op("fmul", _widen(d, a), _widen(d, b)), _widen(d, c)
+    out = _narrow_sum(d, exact, wide, a.width, fp.round)
+    if not fp.flush_out:
+        return out
+    lift = _NARROW_LIFT[a.width]
+    lifted = narrow(d, _scaled(d, odd_sum(d, exact, wide), lift), a.width, fp.round)
+    return _unless_tiny(d, out, lifted, lift)
 
 
 def fcvt(d: LlvmLanes, a: Val, width: int, fp: Fp) -> Val:
@@ -74,8 +123,8 @@ def fcvt(d: LlvmLanes, a: Val, width: int, fp: Fp) -> Val:
             a = d.float_extend(a, _WIDER[a.width])
         return _out(d, fp, a)
     if a.width == 64 and width == 16:  # through binary32, rounded to odd
-        return _out(d, fp, narrow(d, _narrow_odd(d, a), 16, fp.round))
-    return _out(d, fp, narrow(d, a, width, fp.round))
+        return _narrowed(d, fp, _narrow_odd(d, a), 16)
+    return _narrowed(d, fp, a, width)
 
 
 def itof(d: LlvmLanes, a: Val, width: int, signed: bool, fp: Fp) -> Val:

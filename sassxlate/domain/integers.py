@@ -114,6 +114,22 @@ def _is_denormal(a: Bits) -> bool:
     return a.n >> m & ((1 << exponent_bits(a.w)) - 1) == 0 and a.n & ((1 << m) - 1) != 0
 
 
+def _rounded(x: Fraction, w: int, fp: Fp, zero_sign: int = 0) -> Bits:
+    """A number in the format of width w, rounded once and flushed.
+
+    Flushed is what is below the normal numbers after rounding to their precision, as an H100 does;
+    of binary64, what is a denormal number (no instruction that we have flushes one).
+    """
+    out = encode(x, w, fp.round, zero_sign)
+    if not fp.flush_out or w == 64:
+        return _flush(out, fp.flush_out)
+    lift = 8 if w == 16 else 64
+    lifted = encode(x * 2**lift, w, fp.round).n & ((1 << (w - 1)) - 1)
+    return _flush(
+        Bits(out.n & 1 << (w - 1), w) if lifted < (lift + 1) << mantissa_bits(w) else out, True
+    )
+
+
 def _flush(a: Bits, on: bool) -> Bits:
     return Bits(a.n & 1 << (a.w - 1), a.w) if on and _is_denormal(a) else a
 
@@ -212,7 +228,7 @@ class Reference:
             return infinity(w, a.sign if a.kind == "inf" else b.sign)
         total = a.value + b.value
         zero = a.sign if a.sign == b.sign else int(fp.round == Round.DOWN)
-        return _flush(encode(total, w, fp.round, zero), fp.flush_out)
+        return _rounded(total, w, fp, zero)
 
     def fadd(self, a: Bits, b: Bits, fp: Fp) -> Bits:
         x, y = (decode(_flush(v, fp.flush_in)) for v in (a, b))
@@ -236,7 +252,7 @@ class Reference:
             return nan(a.w)
         if p.kind == "inf":
             return infinity(a.w, p.sign)
-        return _flush(encode(p.value, a.w, fp.round, p.sign), fp.flush_out)
+        return _rounded(p.value, a.w, fp, p.sign)
 
     def ffma(self, a: Bits, b: Bits, c: Bits, fp: Fp) -> Bits:
         x, y, z = (decode(_flush(v, fp.flush_in)) for v in (a, b, c))
@@ -272,7 +288,7 @@ class Reference:
             return nan(width)
         if x.kind == "inf":
             return infinity(width, x.sign)
-        return _flush(encode(x.value, width, fp.round, x.sign), fp.flush_out)
+        return _rounded(x.value, width, fp, x.sign)
 
     def ftoi(self, a: Bits, width: int, signed: bool) -> Bits:
         x = decode(a)

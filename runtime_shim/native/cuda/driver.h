@@ -22,7 +22,8 @@ struct Device;
 struct Context {
   Device *device = nullptr;
   bool primary = false;
-  bool alive = false;  // a primary context: retained; another: not destroyed
+  // A primary context: retained; another: not destroyed.  Every call looks at it, without a lock.
+  std::atomic<bool> alive{false};
   int retained = 0;
   unsigned flags = 0;
   int cache_config = 0;

@@ -76,7 +76,7 @@ Plan *make(Kind kind, Element element, const std::vector<Dimension> &lengths, st
 }
 
 // Storage of one side in rows: the lengths themselves where none is given, which is, on the real side of a transform in
-// place, the room of the complex row.
+// place, the room of the complex row.  None if a stride is no number of 64 bits.
 std::vector<std::ptrdiff_t> strides(Kind kind, bool out, bool in_place, int rank, const int *n, const int *embed,
                                     std::ptrdiff_t stride) {
   std::vector<std::ptrdiff_t> all(static_cast<size_t>(rank));
@@ -86,7 +86,7 @@ std::vector<std::ptrdiff_t> strides(Kind kind, bool out, bool in_place, int rank
     std::ptrdiff_t length = n[d];
     if (d == rank - 1 && (kind == halved || (kind == real && in_place))) length = length / 2 + 1;
     if (d == rank - 1 && kind == real && in_place) length *= 2;
-    stride *= embed ? embed[d] : length;
+    if (d > 0 && __builtin_mul_overflow(stride, embed ? embed[d] : length, &stride)) return {};
   }
   return all;
 }
@@ -100,6 +100,7 @@ Plan *make_many(Kind kind, Element element, int rank, const int *n, int count, v
   if (rank < 1 || rank > 3 || !n) return nullptr;
   const std::vector<std::ptrdiff_t> is = strides(kind, false, in == out, rank, n, from.embed, from.stride);
   const std::vector<std::ptrdiff_t> os = strides(kind, true, in == out, rank, n, to.embed, to.stride);
+  if (is.empty() || os.empty()) return nullptr;
   std::vector<Dimension> lengths(is.size());
   for (size_t d = 0; d < is.size(); ++d) lengths[d] = {n[d], is[d], os[d]};
   return make(kind, element, lengths, {{count, from.distance, to.distance}}, in, out, sign);

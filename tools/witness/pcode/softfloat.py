@@ -101,10 +101,19 @@ def unpack(f: Format, a: int) -> tuple[int, int]:
 
 
 def pack(f: Format, n: int, e: int, rules: Rules, *, minus_zero: bool = False) -> int:
-    """n * 2 ** e, rounded once.  An n that stands for more digits ends in a sticky 1."""
+    """n * 2 ** e, rounded once.  An n that stands for more digits ends in a sticky 1.
+
+    The manual does not say which results are flushed.  Here: those below the normal numbers when
+    rounded to as many digits as these have; of binary64, which no code of ours flushes, those that
+    are denormal.
+    """
     if n == 0:
         return f.sign if minus_zero else 0
     sign, size = (f.sign, -n) if n < 0 else (0, n)
+    if rules.flush_out and f.fraction < 52:
+        lift = f.fraction + 2
+        if field(f, pack(f, n, e + lift, Rules(rules.round))) <= lift:
+            return sign
     # The weight of the last place that the format keeps.
     last = max(size.bit_length() + e - 1 - f.fraction, 1 - f.bias - f.fraction)
     drop = last - e
