@@ -42,7 +42,7 @@ int memory_svm(SvmArgs &args);
 // All that the card may access.  `shift`: what the host's address is further, modulo 2^64; `file`: others map it, too.
 struct CardRange {
   uint64_t begin = 0, end = 0, shift = 0;
-  bool read_only = false, file = false;
+  bool read_only = false, file = false, host_memory = false;
 };
 std::vector<CardRange> memory_ranges();
 // The host's address of bytes of the card's; null if it has not all of them in one range.  `size` becomes what of them

@@ -36,6 +36,7 @@ struct View {  // of a part of the card's address space
   uint64_t size = 0, host = 0;
   bool own = false;        // the mapping at `host` is this view's
   bool read_only = false;  // for the card
+  bool host_memory = false;
 };
 
 struct Memory {
@@ -112,7 +113,7 @@ int memory_map(uint64_t handle) {
   if (buffer.mapped || buffer.file >= 0) return 0;
   if (overlaps(m.views, buffer.va, buffer.size)) return EINVAL;
   buffer.mapped = true;
-  m.views[buffer.va] = {buffer.size, buffer.host, false, false};
+  m.views[buffer.va] = {buffer.size, buffer.host, false, false, !(buffer.flags & kVram)};
   m.generation.fetch_add(1);
   return 0;
 }
@@ -183,7 +184,7 @@ int memory_show(uint64_t handle, uint64_t offset, uint64_t size, uint64_t va, bo
   void *at = system_mmap(reinterpret_cast<void *>(va), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, found->second.file,
                          static_cast<int64_t>(offset));
   if (at == MAP_FAILED) return ENOMEM;
-  m.views[va] = {size, va, true, read_only};
+  m.views[va] = {size, va, true, read_only, !(found->second.flags & kVram)};
   m.generation.fetch_add(1);
   return 0;
 }
@@ -226,7 +227,7 @@ std::vector<CardRange> memory_ranges() {
   Memory &m = memory();
   std::shared_lock<std::shared_mutex> guard(m.mutex);
   std::vector<CardRange> all;
-  for (const auto &[va, view] : m.views) all.push_back({va, va + view.size, view.host - va, view.read_only, view.own});
+  for (const auto &[va, view] : m.views) all.push_back({va, va + view.size, view.host - va, view.read_only, view.own, view.host_memory});
   m.svm.list(all);
   return all;
 }

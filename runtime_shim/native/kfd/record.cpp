@@ -1,6 +1,6 @@
 // A file per dispatch, DISPATCH.NUMBER in little-endian words: "SXDISP01"; the packet's address; the packet (64 bytes);
 // bytes of LDS of a workgroup and of scratch of a lane (32 bits each); the kernel's name, after its length; the ranges
-// that the card may access, after their number: begin, end, 1 where kernels may only read; the pages before, after their
+// that the card may access, after their number: begin, end, 1 where kernels may only read + 2 in host memory; the pages before, after their
 // number: address, 4096 bytes; the pages that the kernel changed, likewise.  Pages that are not there are zero.
 //
 // Pages that the process has never touched are not looked at: a card has ranges of gigabytes.
@@ -93,7 +93,8 @@ void Record::write(const Packet &packet, uint64_t address, const std::string &ke
               put(to, static_cast<uint64_t>(kernel.size())) && fwrite(kernel.data(), 1, kernel.size(), to) == kernel.size() &&
               put(to, static_cast<uint64_t>(ranges.size()));
     for (const CardRange &range : ranges)
-      written = written && put(to, range.begin) && put(to, range.end) && put(to, static_cast<uint64_t>(range.read_only));
+      written = written && put(to, range.begin) && put(to, range.end) &&
+                put(to, uint64_t{range.read_only} | uint64_t{range.host_memory} << 1);
     for (const Pages *pages : {&before_, static_cast<const Pages *>(&after)}) {
       written = written && put(to, static_cast<uint64_t>(pages->size()));
       for (const auto &[at, page] : *pages) written = written && put(to, at) && fwrite(page.data(), kPage, 1, to) == 1;

@@ -109,7 +109,7 @@ bool SvmRanges::find(uint64_t address, Range &out) const {
 void SvmRanges::list(std::vector<CardRange> &to) const {
   for (const auto &[begin, part] : parts_) {
     bool read_only = part.attributes.flags & kSvmReadOnly;
-    if (part.attributes.access != kSvmNoAccess) to.push_back({begin, part.end, 0, read_only, true});
+    if (part.attributes.access != kSvmNoAccess) to.push_back({begin, part.end, 0, read_only, true, true});
   }
 }
 

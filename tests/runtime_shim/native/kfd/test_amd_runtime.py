@@ -15,6 +15,7 @@ import pytest
 
 from sassxlate.runtime_shim import rocm
 from tools.generate import programs
+from tools.witness.executor import record
 
 from .conftest import ROOT, Run
 
@@ -34,6 +35,28 @@ def test_program(name: str, on_amd: Run) -> None:
     done = on_amd("run", "--device", "hip", "--emulated-card", "--", PROGRAMS / name)
     assert (done.returncode, said(done)) == (0, []), done.stdout + done.stderr
     assert done.stdout.endswith("PASS\n")
+
+
+def test_dispatches_are_recorded(
+    on_amd: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each dispatch is a file for other executors; a folder that is not there is reported."""
+    monkeypatch.setenv("SASSXLATE_RECORD_DISPATCHES", str(tmp_path))
+    done = on_amd("run", "--emulated-card", "--", PROGRAMS / "saxpy")
+    assert (done.returncode, said(done)) == (0, [])
+    read = [record.read(file) for file in sorted(tmp_path.glob("DISPATCH.*"))]
+    (ours,) = [one for one in read if "saxpy" in one.kernel]
+    y = {at: page for at, page in ours.changed.items() if not _host(ours, at)}
+    assert len(y) * record.PAGE >= 4 * ours.grid[0] - record.PAGE
+    assert ours.bytes_at(ours.descriptor, 64) != bytes(64)
+    monkeypatch.setenv("SASSXLATE_RECORD_DISPATCHES", str(tmp_path / "missing"))
+    done = on_amd("run", "--emulated-card", "--", PROGRAMS / "saxpy")
+    assert done.returncode == 0
+    assert "SX0877" in done.stderr
+
+
+def _host(dispatch: record.Dispatch, address: int) -> bool:
+    return any(r.host_memory and r.begin <= address < r.end for r in dispatch.ranges)
 
 
 @pytest.mark.sweep

@@ -1,0 +1,51 @@
+"""One recorded dispatch, run again in this process: ``child RECORD CHECKOUT OFTEN OPS``.
+
+Prints a line of JSON: how many words differ, the first of them, and what single instructions did.
+Exit status 75: an address is taken in this process, and another one may be luckier.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from tools.witness.executor import memory, record
+
+TAKEN = 75
+_SHOWN = 8
+
+
+def main() -> None:
+    file, checkout, often, ops = sys.argv[1:]
+    dispatch = record.read(Path(file))
+    try:
+        memory.place(dispatch)
+    except memory.TakenError:
+        raise SystemExit(TAKEN) from None
+    from tools.witness.executor.single import Singles
+    from tools.witness.executor.tinygrad import run
+
+    singles = Singles(int(often), frozenset(filter(None, ops.split(","))))
+    run(dispatch, Path(checkout), singles)
+    words = memory.differences(dispatch)
+    print(
+        json.dumps(
+            {
+                "kernel": dispatch.kernel,
+                "groups": dispatch.groups,
+                "workgroup": dispatch.workgroup,
+                "differ": len(words),
+                "words": [asdict(word) for word in words[:_SHOWN]],
+                "wrong": [asdict(one) for one in singles.wrong],
+                "looked_at": singles.counts.total(),
+                "unknown": dict(singles.unknown),
+                "corrected": dict(singles.corrected),
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
