@@ -165,7 +165,8 @@ class Engine:
             found = self._settled(node, selected)
             if not self.cheaper and node.asked and not found.whole:
                 bad = next(row for row in found.rows if row.outcome != "accepted")
-                where = Where(kernel=kernel, offset=bad.start)
+                first = next(i for i in node.task.part.block.instructions if i.offset == bad.start)
+                where = Where(kernel=kernel, offset=bad.start, inst=first.text)
                 raise ModelError("SX1007", f"no proved code: {bad.outcome} {bad.detail}", where)
             rows += found.rows
             changes += found.changes

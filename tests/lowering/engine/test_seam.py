@@ -112,8 +112,9 @@ def test_an_error_is_counted(answer: object, detail: str) -> None:
     else:
         assert details == {detail}
     assert report.outcomes["raised"] == report.questions > 0
-    with pytest.raises(ModelError, match="SX1007"):
+    with pytest.raises(ModelError, match="SX1007") as refused:
         rewritten(propose, cheaper=False)
+    assert refused.value.where.inst  # the first instruction without proved code
 
 
 def test_a_model_that_cannot_be_asked_is_an_error() -> None:
