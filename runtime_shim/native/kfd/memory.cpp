@@ -227,6 +227,7 @@ std::vector<CardRange> memory_ranges() {
   Memory &m = memory();
   std::shared_lock<std::shared_mutex> guard(m.mutex);
   std::vector<CardRange> all;
+  all.reserve(m.views.size());
   for (const auto &[va, view] : m.views) all.push_back({va, va + view.size, view.host - va, view.read_only, view.own, view.host_memory});
   m.svm.list(all);
   return all;
