@@ -91,6 +91,8 @@ void release_objects(const std::map<UserObject *, unsigned> &objects);
 // Whether `stream` is captured; capture() puts `work` into the stream's graph in place of its execution.
 bool is_capturing(CUstream stream);
 CUresult capture(CUstream stream, GraphWork work);
+// A call failed that `stream` was to capture: its graph would lack a node, so that none is made (901).
+void invalidate_capture(CUstream stream);
 
 // An event that is recorded in a capturing stream, or waited for by one.  False: nothing is captured here, proceed.
 bool captured_record(CUevent event, CUstream stream, CUresult &result);

@@ -13,6 +13,7 @@ struct Capture {
   const void *origin = nullptr;
   unsigned long long id = 0;
   bool given = false;  // into a graph of the application's
+  bool invalid = false;  // a call that was to be captured failed
 };
 
 // The predecessors of a stream's next node, or of one that waits for an event.
@@ -92,6 +93,7 @@ CUresult end(CUstream stream, CUgraph *out) {
   if (capture->origin != key_of(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
   auto joined = reached(position->last);
   CUresult result = out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  if (capture->invalid) result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   auto &all = streams();
   for (auto i = all.begin(); i != all.end();) {
     if (i->second.capture != capture) {
@@ -99,7 +101,7 @@ CUresult end(CUstream stream, CUgraph *out) {
       continue;
     }
     for (const GraphNode *node : i->second.last)
-      if (!joined.count(node)) result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+      if (!capture->invalid && !joined.count(node)) result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
     i = all.erase(i);
   }
   auto &known = events();
@@ -110,13 +112,13 @@ CUresult end(CUstream stream, CUgraph *out) {
   return result;
 }
 
-// 0 none, 1 active; the other results are optional.
+// 0 none, 1 active, 2 invalidated; the other results are optional.
 CUresult capture_info(CUstream stream, int *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **nodes,
                       const void **edges, size_t *count) {
   if (!status) return CUDA_ERROR_INVALID_VALUE;
   std::lock_guard<std::recursive_mutex> guard(graph_mutex());
   Position *found = nothing() ? nullptr : position_of(stream);
-  *status = found ? 1 : 0;
+  *status = !found ? 0 : found->capture->invalid ? 2 : 1;
   if (id && found) *id = found->capture->id;
   if (graph) *graph = found ? handle_of(found->capture->graph) : nullptr;
   // They stay where they are until the stream is used again.
@@ -155,10 +157,17 @@ CUresult capture(CUstream stream, GraphWork work) {
   std::lock_guard<std::recursive_mutex> guard(graph_mutex());
   Position *position = position_of(stream);
   if (!position) return CUDA_ERROR_ILLEGAL_STATE;
+  if (position->capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   GraphNode *node = append(*position->capture->graph, nullptr, 0, std::move(work));
   node->before = position->last;
   position->last = {node};
   return CUDA_SUCCESS;
+}
+
+void invalidate_capture(CUstream stream) {
+  if (nothing()) return;
+  std::lock_guard<std::recursive_mutex> guard(graph_mutex());
+  if (Position *position = position_of(stream)) position->capture->invalid = true;
 }
 
 bool captured_record(CUevent event, CUstream stream, CUresult &result) {

@@ -128,7 +128,10 @@ CUresult launch(const void *handle, const Shape &shape, void **params, void **ex
          shape.block[1], shape.block[2], shape.shared, kernel->info->name.c_str());
   KernelCall call;
   CUresult result = prepare(handle, shape, params, extra, call);
-  if (result != CUDA_SUCCESS) return result;
+  if (result != CUDA_SUCCESS) {
+    invalidate_capture(shape.stream);
+    return result;
+  }
   if (is_capturing(shape.stream)) {
     GraphWork work(NodeType::Kernel);
     work.kernel = std::move(call);

@@ -125,8 +125,8 @@ def registered(text: str) -> str:
 
 
 def test_errors_of_launches(built: Callable[[str], Path]) -> None:
-    """What an H100 answers to launches that cannot be; here a workgroup has less shared memory, and
-    a refused launch does not end the capture of its stream."""
+    """What an H100 answers to launches that cannot be; here a workgroup has less shared memory.
+    A launch that fails while its stream is captured leaves no graph: 901."""
     ours = answers(built("launch_errors"))[0].splitlines()
     theirs = expected("launch_errors")
     assert len(ours) == len(theirs)
@@ -134,5 +134,4 @@ def test_errors_of_launches(built: Callable[[str], Path]) -> None:
     assert [b.split(":")[0] for _, b in different] == [
         "set shared 232448",
         "shared 232448",
-        "captured block 4096",
     ]
