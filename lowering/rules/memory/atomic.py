@@ -367,8 +367,8 @@ def cast_flat(c: RuleEmitter) -> None:
 def popc_inc(c: RuleEmitter) -> None:
     """ATOMS.POPC.INC: adds one per lane.
 
-    Its result was measured only for lanes that do not share a word.  The result for lanes that
-    share one is unknown, and nvcc writes ATOMS.ADD if the result is used: refused.
+    Its result is the value from before it, for all lanes that share a word (docs/errata.md).  No
+    instruction here gives them that, and nvcc writes ATOMS.ADD if the result is used: refused.
     """
     if _result(c):
         raise c.refuse("ATOMS.POPC.INC with a result")

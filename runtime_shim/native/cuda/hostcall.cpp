@@ -333,8 +333,9 @@ bool heap_in_use(Device &device) {
 size_t heap_limit(const Device &device, size_t asked) {
   // No more than what the blocks' powers of two leave of the device's memory, and of the reserve.
   size_t most = std::min(device.memory, kReserveMost) / 2 / kLimitStep * kLimitStep;
-  size_t limit = std::min(std::max(asked, kLimitLeast), std::max(most, kLimitLeast));
-  return (limit + kLimitStep - 1) / kLimitStep * kLimitStep;
+  // Rounded first: what is within a step of 2^64 becomes 0, and then no malloc has memory, as an H100 and an H200 say.
+  size_t limit = (std::max(asked, kLimitLeast) + kLimitStep - 1) / kLimitStep * kLimitStep;
+  return std::min(limit, std::max(most, kLimitLeast));
 }
 
 CUresult flush(Device &device, CUresult result) {

@@ -135,3 +135,15 @@ def test_errors_of_launches(built: Callable[[str], Path]) -> None:
         "set shared 232448",
         "shared 232448",
     ]
+
+
+def test_heap_limits_near_two_to_the_64(built: Callable[[str], Path]) -> None:
+    """Rounded up to 64 KiB they become 0, and no malloc has memory; an H100 and an H200 say so."""
+    huge = ("18446744073709551615", "18446744073709486081", "18446744073709486080")
+    lines = [li for li in answers(built("limits"), *huge)[0].splitlines() if "limit" in li]
+    assert lines[:2] == [f"limit 2, {value}: 0, then 0" for value in huge[:2]]
+    assert lines[0] in (DRIVER / "limits_huge.txt").read_text().splitlines()
+    assert lines[2].startswith(f"limit 2, {huge[2]}: 0, then ")
+    assert int(lines[2].rpartition(" ")[2]) > 8 << 20
+    blocks = answers(built("heap_blocks"), huge[0], "64")[0]
+    assert blocks.startswith(f"{huge[0]} 64: 0 0, ")
