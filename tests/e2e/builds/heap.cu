@@ -60,8 +60,10 @@ int main(int, char **argv) {
   if (asked) {
     int result = set(1);
     printf("set 1: %d, %zu\n", result, limit());
-    result = set(~size_t{0});
-    printf("set all: %d, %d\n", result, limit() % 65536 == 0 && limit() > (64 << 20));
+    result = set(~size_t{0});  // rounded up to 64 KiB, which is 2**64
+    printf("set all: %d, %zu\n", result, limit());
+    result = set(size_t{1} << 44);
+    printf("set much: %d, %d\n", result, limit() % 32 == 0 && limit() > (64 << 20));
     result = set(asked);
     printf("set: %d, %zu\n", result, limit());
   }
