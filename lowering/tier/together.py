@@ -40,7 +40,7 @@ class Together:
     ordered_shared: bool
 
 
-def _cycles(nodes: Iterable[int], after: Sequence[Sequence[int]]) -> list[frozenset[int]]:
+def cycles(nodes: Iterable[int], after: Sequence[Sequence[int]]) -> list[frozenset[int]]:
     """The strongly connected components with a cycle."""
     found = components(nodes, after)
     return [part for part in found if len(part) > 1 or any(n in after[n] for n in part)]
@@ -59,7 +59,7 @@ def _nests(cfg: Cfg, after: Sequence[Sequence[int]]) -> list[tuple[int, ...] | N
             before[dst].append(src)
     nests: list[tuple[int, ...] | None] = [()] * len(cfg.blocks)
     entries = {cfg.by_start[f] for f in cfg.functions}
-    work = _cycles(range(len(cfg.blocks)), after)
+    work = cycles(range(len(cfg.blocks)), after)
     while work:
         part = work.pop()
         heads = {n for n in part if n in entries or any(p not in part for p in before[n])}
@@ -67,7 +67,7 @@ def _nests(cfg: Cfg, after: Sequence[Sequence[int]]) -> list[tuple[int, ...] | N
         for n in part:
             around = nests[n]
             nests[n] = None if around is None or len(heads) != 1 else (*around, head)
-        work += _cycles(part - heads, after)
+        work += cycles(part - heads, after)
     return nests
 
 
@@ -181,7 +181,7 @@ def _waiting(cfg: Cfg, step: Sequence[bool]) -> None:
     if not suspects:
         return
     after = _edges(cfg)
-    for part in _cycles(range(len(cfg.blocks)), after):
+    for part in cycles(range(len(cfg.blocks)), after):
         if not any(b in part for b in suspects):
             continue
         out_of = _brought(cfg, part, after)
@@ -298,4 +298,4 @@ def together(cfg: Cfg, uniformity: Uniformity) -> Together:
     return Together(step, group, ordered_shared(cfg))
 
 
-__all__ = ["Together", "together"]
+__all__ = ["Together", "cycles", "together"]

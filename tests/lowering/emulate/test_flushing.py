@@ -21,7 +21,7 @@ from sassxlate.domain.numpy_lanes import Vectors, vec
 from sassxlate.lowering.emulate.options import CompileOptions
 from tools.witness.pcode import softfloat
 
-from .harness import LANES, run_cases, vector_case
+from .harness import LANES, Case, run_cases, vector_case
 from .test_meanings import MODES, close, expected
 
 ROWS = semantics_table()
@@ -55,7 +55,7 @@ def _near(rng: random.Random, op: str) -> tuple[int, ...]:
 @pytest.mark.parametrize("mode", ["flush", "zero_flush"])
 def test_results_around_the_least_normal_number(mode: str) -> None:
     bits, static = MODES[mode]
-    cases = []
+    cases: list[Case] = []
     for op in OPS:
         rng = random.Random(f"{op} {mode}")
         inputs = tuple(_near(rng, op) for _ in range(LANES))

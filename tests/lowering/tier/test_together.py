@@ -15,7 +15,7 @@ from sassxlate.lowering.tier import module
 from sassxlate.lowering.tier.backend import compiled
 from sassxlate.lowering.tier.refusal import BACKEND, FLOW, TOGETHER, WAITING, Refused
 from sassxlate.lowering.tier.tests_of_warp import replaced
-from sassxlate.lowering.tier.together import components, together
+from sassxlate.lowering.tier.together import cycles, together
 from tests.lowering.emulated import load as fixture
 
 PROGRAMS = Path(__file__).resolve().parents[3] / "fixtures" / "programs"
@@ -25,10 +25,10 @@ def _graph(name: str) -> Cfg:
     return build_cfg(link(Source(fixture(name, 80), name, DEFAULT))).cfg
 
 
-def test_components() -> None:
-    assert components(range(4), [[1], [2], [1, 3], []]) == [frozenset({1, 2})]
-    assert components(range(3), [[0, 1], [2], []]) == [frozenset({0})]
-    assert components(range(2), [[1], []]) == []
+def test_cycles() -> None:
+    assert cycles(range(4), [[1], [2], [1, 3], []]) == [frozenset({1, 2})]
+    assert cycles(range(3), [[0, 1], [2], []]) == [frozenset({0})]
+    assert cycles(range(2), [[1], []]) == []
 
 
 def test_a_shuffle_after_the_test_of_the_warp_is_in_step() -> None:

@@ -41,8 +41,8 @@ def make_theirs(gxx: Tool, path: Path, level: str = "-O2") -> None:
 
     Ubuntu's compiler begins each with an endbr64, which would leave room for a jump.
     """
-    gxx("-xc", level, "-fcf-protection=none", "-shared", "-fPIC", "-Wl,-soname,libcufft.so.12", HERE / "theirs.c",
-        "-o", path)  # fmt: skip
+    gxx("-xc", level, "-fcf-protection=none", "-shared", "-fPIC", "-Wl,-soname,libcufft.so.12",
+        HERE / "theirs.c", "-o", path)  # fmt: skip
 
 
 def run(stage: Path, *command: str, options: tuple[str, ...] = ()) -> tuple[str, int, str]:
