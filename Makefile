@@ -1,6 +1,6 @@
 # Short names for what CONTRIBUTING.md describes.  PYTHON is the one that makes the environment.
 PYTHON ?= python3
-JOBS ?= 2
+JOBS ?= 3
 BIN := .venv/bin
 # Golden files and what documents show.
 BLESSED := tests/cfg tests/disasm/sass/test_golden.py tests/lowering/trace \
