@@ -124,10 +124,9 @@ def _rounded(x: Fraction, w: int, fp: Fp, zero_sign: int = 0) -> Bits:
     if not fp.flush_out or w == 64:
         return _flush(out, fp.flush_out)
     lift = 8 if w == 16 else 64
-    lifted = encode(x * 2**lift, w, fp.round).n & ((1 << (w - 1)) - 1)
-    return _flush(
-        Bits(out.n & 1 << (w - 1), w) if lifted < (lift + 1) << mantissa_bits(w) else out, True
-    )
+    sign = 1 << (w - 1)
+    lifted = encode(x * 2**lift, w, fp.round).n & (sign - 1)
+    return Bits(out.n & sign, w) if lifted < (lift + 1) << mantissa_bits(w) else out
 
 
 def _flush(a: Bits, on: bool) -> Bits:

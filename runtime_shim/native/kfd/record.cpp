@@ -1,5 +1,5 @@
 // A file per dispatch, DISPATCH.NUMBER in little-endian words: "SXDISP01"; the packet's address; the packet (64 bytes);
-// bytes of LDS of a workgroup and of scratch of a lane (32 bits each); the kernel's name, after its length; the ranges
+// bytes of LDS per workgroup and of scratch per lane (32 bits each); the kernel's name, after its length; the ranges
 // that the card may access, after their number: begin, end, 1 where kernels may only read + 2 in host memory; the pages before, after their
 // number: address, 4096 bytes; the pages that the kernel changed, likewise.  Pages that are not there are zero.
 //

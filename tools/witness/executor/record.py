@@ -28,7 +28,7 @@ class Range:
 class Dispatch:
     """One dispatch.
 
-    ``address``: the packet's.  ``lds``: bytes of a workgroup; ``scratch``: bytes of a lane.
+    ``address``: the packet's.  ``lds``: bytes per workgroup; ``scratch``: bytes per lane.
     ``before`` and ``changed``: pages of 4096 bytes by their addresses; those that are not in
     ``before`` are zero.
     """
