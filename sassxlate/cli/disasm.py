@@ -17,8 +17,9 @@ from sassxlate.disasm.inputs import (
     read_input,
 )
 from sassxlate.disasm.listing.cubin import Document, ListingOptions
+from sassxlate.disasm.listing.find import find
 from sassxlate.disasm.listing.source_lines import Mode
-from sassxlate.errors import EXIT_BAD_WORDS, DecodeError, SassxlateError
+from sassxlate.errors import EXIT_BAD_WORDS, EXIT_NEGATIVE, DecodeError, SassxlateError
 from sassxlate.output import print_json, print_lines
 from sassxlate.runtime_shim.ptx.machine_code import machine_code
 
@@ -37,6 +38,14 @@ from sassxlate.runtime_shim.ptx.machine_code import machine_code
     "--source-line", "source", flag_value="line", help="Print source lines without call sites."
 )
 @click.option("--source-ptx", "source", flag_value="ptx", help="Print lines of the PTX source.")
+@click.option(
+    "--find",
+    "wanted_opcodes",
+    multiple=True,
+    metavar="OPCODE",
+    help="Print only instructions with this opcode (DFMA, 'STL*', '*.F64*'), by function, with "
+    "their source lines; may repeat.  Exit status 1: there are none.",
+)
 @printing_options()
 @click.pass_context
 def command(
@@ -48,6 +57,7 @@ def command(
     control: bool,
     source: Mode | None,
     descriptors: bool,
+    wanted_opcodes: tuple[str, ...],
     form: str,
 ) -> None:
     """Print the SASS of a fat binary, cubin, object file or archive as nvdisasm -c does.
@@ -61,12 +71,16 @@ def command(
     llvm-objdump does; with --encoding the lines are those of llvm-objdump -dr.
     """
     as_json = form == "json"
+    if wanted_opcodes and (encoding or control or source or descriptors):
+        raise click.UsageError("--find does not go with options of the whole listing")
     code_object = read_code_object(file)
     loaded = None if code_object is not None else read_input(file)
     if loaded is not None and not loaded.fatbins:
         code_object = read_hip_program(file)
     if loaded is None or code_object is not None:
         assert code_object is not None
+        if wanted_opcodes:
+            raise click.UsageError(f"--find searches SASS, and {file} holds RDNA3 code")
         from sassxlate.disasm.listing.code_object_file import list_code_objects
 
         if list_code_objects(
@@ -77,7 +91,7 @@ def command(
         return
     listed: list[dict[str, object]] = []
     wanted = parse_arch(arch) if arch else None
-    found = bad = 0
+    found = bad = matches = 0
     loaded = machine_code(loaded, arch)
     for origin, data, cubin in loaded.images():
         if wanted and (cubin.arch != wanted[0] or (wanted[1] and cubin.variant != wanted[1])):
@@ -102,6 +116,18 @@ def command(
         bad += text.bad
         target = arch_name(cubin.arch, cubin.variant)
         try:
+            if wanted_opcodes:
+                for one in find(text, wanted_opcodes):
+                    matches += len(one.records)
+                    plain = names[one.name]
+                    if as_json:
+                        row: dict[str, object] = {"name": one.name, "demangled": plain}
+                        row |= {"arch": target, "instructions": list(one.records)}
+                        listed.append(row)
+                        continue
+                    count = f"{len(one.records)} of {one.total} instructions"
+                    print_lines([f"{plain}, {target}: {count}", *one.lines()])
+                continue
             if as_json:
                 for n, records in text.functions():
                     listed.append(
@@ -119,3 +145,5 @@ def command(
         print_json("disasm", {"file": file, "kernels": listed})
     if bad:
         context.exit(EXIT_BAD_WORDS)
+    if wanted_opcodes and not matches:
+        context.exit(EXIT_NEGATIVE)

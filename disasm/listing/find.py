@@ -1,0 +1,92 @@
+"""The instructions of a cubin whose opcodes match a pattern, with their source lines."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import translate
+from functools import lru_cache
+from typing import cast
+
+from sassxlate.disasm.containers.elf import Elf
+from sassxlate.disasm.containers.line_table import LINES, LineEntry, parse_lines
+from sassxlate.disasm.listing.cubin import Document
+
+Record = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found in a function of ``total`` instructions.  ``records`` are those of
+    `Document.functions`; those with a line table have ``source``: ``file`` and ``line``."""
+
+    name: str
+    total: int
+    records: tuple[Record, ...]
+
+    def lines(self) -> Iterator[str]:
+        """A line per instruction: ``/*0130*/ STL [R1], R5 ; // scan.cu:12``."""
+        for record in self.records:
+            place = f"/*{int(str(record['offset']), 16):04x}*/"
+            source = cast("Record | None", record.get("source"))
+            comment = f" // {source['file']}:{source['line']}" if source else ""
+            yield f"    {place} {record['text']} ;{comment}"
+
+
+def find(document: Document, patterns: Sequence[str]) -> Iterator[Found]:
+    """The matches in each chosen function that has any.
+
+    A pattern is a glob without regard to case, of the mnemonic alone (``DFMA``) or with all of its
+    modifiers (``F2F.F64.*``).  Words that cannot be decoded do not match.
+
+    Raises:
+        ContainerError: SX0129, the line table cannot be read.
+    """
+    wanted = re.compile("|".join(translate(pattern.upper()) for pattern in patterns))
+    source = _source_lines(document.image.elf)
+    for name, records in document.functions():
+        matches: list[Record] = []
+        for record in records:
+            if "text" not in record or not _matches(wanted, record):
+                continue
+            at = source(f".text.{name}", int(str(record["offset"]), 16))
+            matches.append(record | {"source": at} if at else record)
+        if matches:
+            yield Found(name, len(records), tuple(matches))
+
+
+def _matches(wanted: re.Pattern[str], record: Record) -> bool:
+    opcode = _opcode(str(record["text"]))
+    return bool(wanted.match(opcode) or wanted.match(opcode.partition(".")[0]))
+
+
+@lru_cache(1 << 12)
+def _opcode(text: str) -> str:
+    """The mnemonic with its modifiers: the first word, or the second after a guard."""
+    words = text.split(maxsplit=2)
+    return words[1 if words[0].startswith("@") else 0].upper()
+
+
+def _source_lines(elf: Elf) -> Callable[[str, int], Record | None]:
+    """The source of the instruction at an offset of a section: ``file`` and ``line``."""
+    rows: dict[str, list[LineEntry]] = {}
+    for table in parse_lines(elf, LINES):
+        for row in table.rows:
+            if row.section:
+                rows.setdefault(row.section, []).append(row)
+    for of_section in rows.values():
+        # Where one sequence ends and another begins, the beginning counts.
+        of_section.sort(key=lambda row: (row.address, not row.end))
+    starts = {name: [row.address for row in some] for name, some in rows.items()}
+
+    def at(section: str, offset: int) -> Record | None:
+        before = bisect_right(starts.get(section, []), offset)
+        row = rows[section][before - 1] if before else None
+        return None if row is None or row.end else {"file": row.file, "line": row.line}
+
+    return at
+
+
+__all__ = ["Found", "find"]
