@@ -105,6 +105,7 @@ class RunReport:
     forgiven: tuple[str, ...] = ()  # what was wrong and did no harm, a line each
     replaced: tuple[Replaced, ...] = ()
     modules: tuple[LoadedModule, ...] = ()
+    warned: tuple[str, ...] = ()  # what may differ from an NVIDIA GPU's results, a line each
 
     @property
     def lost(self) -> tuple[Refusal, ...]:
@@ -308,6 +309,7 @@ def read_report(path: Path) -> RunReport:
     forgiven: dict[str, None] = {}
     replaced: dict[Replaced, None] = {}
     modules: dict[LoadedModule, None] = {}
+    warned: dict[str, None] = {}
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -318,6 +320,8 @@ def read_report(path: Path) -> RunReport:
                 refusals[Refusal(code, int(error), kernel, line)] = None
             case ["forgiven", code, line]:
                 forgiven[f"{code}: {line}"] = None
+            case ["warned", _, line]:
+                warned[line] = None
             case ["kernel", module_key, kernel_key, name]:
                 kernels[LoadedKernel(module_key, kernel_key, name)] = None
             case ["module", key, cc, file] if cc.isdecimal():
@@ -327,8 +331,9 @@ def read_report(path: Path) -> RunReport:
             case _:
                 pass
     return RunReport(
-        tuple(refusals), tuple(kernels), tuple(forgiven), tuple(replaced), tuple(modules)
-    )
+        tuple(refusals), tuple(kernels), tuple(forgiven), tuple(replaced), tuple(modules),
+        tuple(warned),
+    )  # fmt: skip
 
 
 def missing_libraries(path: Path, env: Mapping[str, str]) -> list[str]:

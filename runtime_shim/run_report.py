@@ -52,7 +52,7 @@ def write(
         _used(pages, kernel, cache, tag, counted, strict, cubins)
     if visible:
         click.echo("\r\x1b[K", err=True, nl=False)
-    pages.notes.extend(report.forgiven)
+    pages.notes.extend((*report.warned, *report.forgiven))
     for refusal in report.refusals:
         why = RefusedBy(refusal.code, refusal.line)
         name = refusal.kernel or "(no kernel)"

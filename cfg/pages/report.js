@@ -362,6 +362,7 @@ async function kernel(n) {
     el("div", { class: "facts" },
       facts("", [["state", tag(k.status)], ["engine", k.asked ? askedLine(k.asked) : k.engine], ["blocks", num(k.blocks)],
         ["verdicts", verdictLine(k.verdicts)], ["points where lanes wait", num(k.waiting_points)],
+        ["recursion", k.comes_apart ? "an NVIDIA GPU may run lanes apart that stay together here" : null],
         ["SASS", `${num(k.sass)} instructions, ${num(k.sass_without_code)} without code`],
         ["RDNA3", `${num(k.rdna3)} instructions, ${num(k.code_bytes)} bytes`],
         ["added", addedLine(k.added)], ["name", el("span", { class: "mono" }, k.name)], ["from", k.where]]),

@@ -39,7 +39,8 @@ class Fill:
 @dataclass(frozen=True, slots=True)
 class LaunchInfo:
     """Sizes in bytes; ``private_size`` is scratch per lane, spills included; ``heap``: the kernel
-    calls malloc or free."""
+    calls malloc or free; ``comes_apart``: on an NVIDIA GPU, in recursion (``Plan.comes_apart``),
+    which the launcher says."""
 
     kernarg_size: int
     param_base: int
@@ -49,6 +50,7 @@ class LaunchInfo:
     max_threads: int
     fills: tuple[Fill, ...]
     heap: bool = False
+    comes_apart: bool = False
 
     def __str__(self) -> str:
         head = [
@@ -59,6 +61,7 @@ class LaunchInfo:
             f"private_size {self.private_size}",
             f"max_threads {self.max_threads}",
             *(["heap"] if self.heap else []),
+            *(["comes_apart"] if self.comes_apart else []),
         ]
         return "\n".join(head + [str(f) for f in self.fills]) + "\n"
 

@@ -84,6 +84,7 @@ class KernelReports:
             "added": dict(f.added),
             "blocks": done.report.blocks,
             "waiting_points": done.report.waiting_points,
+            "comes_apart": done.report.comes_apart,
             "code_bytes": done.report.code_bytes,
             "resources": resources(done, ran),
             "verdicts": None

@@ -51,6 +51,7 @@ def allocation(planned: Planned, vtemps: int) -> Allocated:
     )
     shared = kernel.shared_size + barrier_bytes(plan)
     launch, table = kernarg(kernel, cfg, lay, regs.scratch_spill, shared, found.target.threads)
+    launch = replace(launch, comes_apart=plan.comes_apart)
     return Allocated(planned, regs, launch, table, vtemps)
 
 

@@ -223,7 +223,8 @@ def command(
                 )
                 if r["comes_apart"]:
                     click.echo(
-                        "        recursion: lanes that an NVIDIA GPU may run apart stay together"
+                        "        SX0773: recursion: lanes that an NVIDIA GPU may run apart stay"
+                        " together"
                     )
                 if "engine" in entry:
                     said = entry["engine"]

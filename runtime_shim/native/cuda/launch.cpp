@@ -211,6 +211,7 @@ CUresult start(const KernelCall &call, CUstream stream) {
   std::vector<uint8_t> segment;
   result = build_segment(*kernel, device, call.shape, call.params, segment);
   if (result != CUDA_SUCCESS) return result;
+  kernel->say_what_differs();
   Shape shape = call.shape;
   shape.stream = stream;
   return start_segment(kernel, function, shape, segment);

@@ -227,6 +227,7 @@ bool parse_launch(const std::string &text, LaunchInfo &out, std::string &error) 
     else if (kind == "private_size") fields.number(out.private_size);
     else if (kind == "max_threads") fields.number(out.max_threads);
     else if (kind == "heap") out.heap = good = line == kind;
+    else if (kind == "comes_apart") out.comes_apart = good = line == kind;
     else good = kind == "fill" && parse_fill(fields, out);
     if (good && fields.good()) return true;
     error = std::string(line);

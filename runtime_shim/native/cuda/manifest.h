@@ -65,6 +65,7 @@ struct LaunchInfo {
   uint64_t kernarg_size = 0, param_base = 0, param_size = 0, lds_static = 0, private_size = 0;
   uint64_t max_threads = 1024;
   bool heap = false;  // the kernel calls malloc or free
+  bool comes_apart = false;  // an NVIDIA GPU may run lanes apart that stay together here
   std::vector<FillInfo> fills;
 };
 

@@ -393,6 +393,15 @@ CUresult Kernel::launched(CUresult result) {
   }
 }
 
+void Kernel::say_what_differs() {
+  if (!launch.comes_apart || difference_said_.exchange(true)) return;
+  const std::string line = "SX0773: " + info->name +
+                           ": it recurses and saves barriers: an NVIDIA GPU may run lanes apart that stay together here, and "
+                           "votes, shuffles and barriers that do not name their lanes may see others";
+  log_line("%s", line.c_str());
+  report({"warned", "SX0773", line});
+}
+
 bool Kernel::read_cached(const std::string &stem) {
   std::string text, error;
   if (!read_sealed(stem + ".launch", text, kTextLimit) || !parse_launch(text, launch, error)) return false;

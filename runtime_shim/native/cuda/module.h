@@ -32,6 +32,8 @@ struct Kernel {
   // The result of a launch.  Only then does the emulated device compile the code object: if it cannot, that is a
   // refusal like any other, and is reported as one.
   CUresult launched(CUresult result);
+  // At the first launch: what its results may differ by from an NVIDIA GPU's, on stderr and in the report.
+  void say_what_differs();
 
   LaunchInfo launch;       // valid once load() has succeeded
   int max_dynamic_shared;  // as set by the application
@@ -51,6 +53,7 @@ struct Kernel {
 
   std::mutex mutex_;
   std::atomic<bool> refused_at_launch_{false};
+  std::atomic<bool> difference_said_{false};
   bool translated_ = false;
   CUresult translation_ = CUDA_SUCCESS;
   std::string code_;  // the code object

@@ -190,3 +190,41 @@ def test_what_was_forgiven_is_named(env: dict[str, str], tmp_path: Path) -> None
     made = data(env, tmp_path / "r.json", sys.executable, "-c", _OVERRUN)
     (note,) = (note for note in made["notes"] if "SX0679" in note)
     assert "4 bytes past the end of an allocation of 100 bytes" in note
+
+
+_RECURSION = """
+import ctypes, sys
+cuda, context, module = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_void_p()
+kernel, memory, n = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int(64)
+cuda.cuInit(0)
+cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+cuda.cuCtxSetCurrent(context)
+assert not cuda.cuModuleLoad(ctypes.byref(module), sys.argv[1].encode())
+assert not cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"calls3")
+assert not cuda.cuMemAllocManaged(ctypes.byref(memory), ctypes.c_size_t(1 << 16), 1)
+words = (ctypes.c_void_p * 4)(*map(ctypes.addressof, (memory, memory, memory, n)))
+for _ in range(2):
+    assert not cuda.cuLaunchKernel(kernel, 1, 1, 1, 64, 1, 1, 0, None, words, None)
+assert not cuda.cuCtxSynchronize()
+print("PASS")
+"""
+_CALLS = SAXPY.parents[1] / "silicon/sm_90/convergence/calls3.sm_90.cubin"
+
+
+def test_recursion_that_comes_apart_is_said(env: dict[str, str], tmp_path: Path) -> None:
+    """Once in a run, at the first launch: translated now, from the cache, by both tiers and in
+    strict mode; a row and a note of the report.  Without a launch nothing is said."""
+    program = (sys.executable, "-c", _RECURSION, _CALLS)
+    report = ("--report", tmp_path / "r.json")
+    for options in (report, ("--tier", "baseline"), ("--strict",)):
+        done = run(env, *options, "--", *program)
+        assert (done.returncode, done.stdout) == (0, "PASS\n"), done.stderr
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("sassxlate: SX0773: calls3: it recurses")
+    made = json.loads((tmp_path / "r.json").read_text())
+    (kernel,) = made["kernels"]
+    assert kernel["comes_apart"]
+    assert made["notes"] == [line.removeprefix("sassxlate: ")]
+    unlaunched = _RECURSION.replace("range(2)", "range(0)")
+    done = run(env, "--", sys.executable, "-c", unlaunched, _CALLS)
+    assert (done.stdout, done.stderr) == ("PASS\n", "")

@@ -123,6 +123,7 @@ lds_static 0
 private_size 0
 max_threads 1024
 heap
+comes_apart
 fill 0 u64 -1
 fill 56 bank4
 fill 60 blockdim.x
@@ -184,6 +185,8 @@ BAD_LAUNCH = (
     "heap 1",
     "heap ",
     "heaps",
+    "comes_apart 1",
+    "comes_apart ",
     "fill 57 bank4",
     f"fill {HUGE} bank4",
     "fill 57 u64 1",
