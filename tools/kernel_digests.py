@@ -1,10 +1,12 @@
 """Translates a seeded sample of a set of files' kernels: what each became, and what it cost.
 
 One line a kernel, tab-separated: file, architecture, kernel, SASS and RDNA3 instructions, the
-SHA-256 of the code object (or the code of the error), CPU seconds.  Two trees that translate alike
-write the same lines but for the last column; `--against` compares with such a file.
+SHA-256 of the code object (or the code of the error), CPU seconds, and why it was refused.  Two
+trees that translate alike write the same lines but for the last two columns; `--against` compares
+with such a file.
 
     python -m tools.kernel_digests --count 1000 --seed 1 --out made.tsv LIB.so...
+    python -m tools.kernel_digests --count 2000 --seed 19 --arch 90 --jobs 16 libcublas.so.13 ...
 """
 
 from __future__ import annotations
@@ -16,8 +18,11 @@ import random
 import statistics
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 
 from sassxlate.disasm.containers import Cubin, load
@@ -27,7 +32,8 @@ from sassxlate.lowering.pipeline import translate_kernel
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A kernel's line.  ``digest`` is the error's code where it was refused; ``sass`` is then 0."""
+    """A kernel's line.  ``digest`` is the error's code where it was refused; ``sass`` is then 0.
+    ``why`` is the error's sentence, without its place."""
 
     file: str
     arch: str
@@ -36,6 +42,7 @@ class Row:
     rdna3: int
     digest: str
     cpu: float
+    why: str = ""
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -44,16 +51,16 @@ class Row:
 
     def line(self) -> str:
         """The row as text, without a line's end."""
-        fields = (*self.key, str(self.sass), str(self.rdna3), self.digest, f"{self.cpu:.6f}")
-        return "\t".join(fields)
+        counts = str(self.sass), str(self.rdna3)
+        return "\t".join((*self.key, *counts, self.digest, f"{self.cpu:.6f}", self.why))
 
 
 def read(path: Path) -> list[Row]:
     """The rows of a file that :func:`main` wrote."""
     made: list[Row] = []
     for line in path.read_text().splitlines():
-        file, arch, kernel, sass, rdna3, digest, cpu = line.split("\t")
-        made.append(Row(file, arch, kernel, int(sass), int(rdna3), digest, float(cpu)))
+        file, arch, kernel, sass, rdna3, digest, cpu, *why = line.split("\t")
+        made.append(Row(file, arch, kernel, int(sass), int(rdna3), digest, float(cpu), *why))
     return made
 
 
@@ -70,10 +77,12 @@ def kernels(files: Sequence[Path]) -> Iterator[tuple[str, Cubin, str]]:
                     yield path.name, cubin, kernel.name
 
 
-def sample(files: Sequence[Path], count: int, seed: int) -> list[tuple[str, Cubin, str]]:
-    """``count`` of the kernels, drawn with the same chance each, in the order of the draw: the
-    first ones of a sample are a sample, too."""
-    found = list(kernels(files))
+def sample(
+    files: Sequence[Path], count: int, seed: int, arch: int | None = None
+) -> list[tuple[str, Cubin, str]]:
+    """``count`` of the kernels, or of those for an architecture (90: sm_90 and sm_90a), drawn with
+    the same chance each, in the order of the draw: the first ones of a sample are a sample, too."""
+    found = [one for one in kernels(files) if arch in (None, one[1].arch)]
     return random.Random(seed).sample(found, min(count, len(found)))
 
 
@@ -84,7 +93,9 @@ def translate(file: str, cubin: Cubin, name: str) -> Row:
     try:
         made = translate_kernel(cubin, name)
     except SassxlateError as error:
-        return Row(file, arch, name, 0, 0, error.code, time.process_time() - started)
+        used = time.process_time() - started
+        told = f"{error.where.inst or ''}: {error.message}".replace("\t", " ").replace("\n", " ")
+        return Row(file, arch, name, 0, 0, error.code, used, told)
     used = time.process_time() - started
     counts = made.report.sass_instructions, made.report.rdna_instructions
     return Row(file, arch, name, *counts, hashlib.sha256(made.code_object).hexdigest(), used)
@@ -102,6 +113,35 @@ def summary(rows: Sequence[Row]) -> str:
         f"{sum(r.rdna3 for r in done)} RDNA3 instructions; CPU us an instruction: "
         f"{total:.1f} in all, {median:.1f} median"
     )
+
+
+def reasons(rows: Sequence[Row]) -> list[str]:
+    """A line for each error: how many kernels it refused, its code, and one of its sentences."""
+    refused = [row for row in rows if not row.sass]
+    counts = Counter(row.digest for row in refused)
+    first = {row.digest: row.why for row in reversed(refused)}
+    return [f"{count:6} {code} {first[code]}" for code, count in counts.most_common()]
+
+
+def rows_of(chosen: Sequence[tuple[str, Cubin, str]], jobs: int) -> Iterator[Row]:
+    """The rows in order, made by ``jobs`` processes."""
+    if jobs == 1:
+        yield from (translate(*one) for one in chosen)
+        return
+    # Forked processes find the cubins in memory; only a kernel's number is sent to them.
+    with ProcessPoolExecutor(jobs, get_context("fork"), _take, (chosen,)) as pool:
+        yield from pool.map(_numbered, range(len(chosen)))
+
+
+_taken: list[tuple[str, Cubin, str]] = []
+
+
+def _take(chosen: Sequence[tuple[str, Cubin, str]]) -> None:
+    _taken.extend(chosen)
+
+
+def _numbered(number: int) -> Row:
+    return translate(*_taken[number])
 
 
 def differences(rows: Sequence[Row], others: Sequence[Row]) -> list[str]:
@@ -123,13 +163,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="where the lines go; without it, nowhere")
     parser.add_argument("--against", type=Path, help="an earlier --out")
     parser.add_argument("--first", type=int, help="only that many of the sample")
+    parser.add_argument("--arch", type=int, help="only kernels for it: 90 is sm_90 and sm_90a")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     given = parser.parse_args(argv)
     rows: list[Row] = []
+    chosen = sample(given.files, given.count, given.seed, given.arch)[: given.first]
     with open(given.out or os.devnull, "w", encoding="utf-8", buffering=1) as out:
-        for one in sample(given.files, given.count, given.seed)[: given.first]:
-            rows.append(translate(*one))
-            print(rows[-1].line(), file=out)
-    print(summary(rows))
+        for row in rows_of(chosen, given.jobs):
+            rows.append(row)
+            print(row.line(), file=out)
+    print(summary(rows), *reasons(rows), sep="\n")
     if given.against is None:
         return 0
     keys = {row.key for row in rows}
