@@ -96,7 +96,12 @@ class _Use:
 
 
 class _Pass:
-    """Registers are the numbers of their bits, makers are numbered by their place in the code."""
+    """Registers are the numbers of their bits, makers are numbered by their place in the code.
+
+    Where paths meet, the makers of a register are one negative number, and ``inputs`` has what
+    comes into it: sets of makers at every block would take memory by the square of the kernel's
+    size.  Such numbers are apart for makers of doubles (odd) and others (even).
+    """
 
     def __init__(
         self, cfg: Cfg, live: Liveness, idle: frozenset[int], routines: frozenset[int]
@@ -106,6 +111,8 @@ class _Pass:
         self.makers = {s.ins.offset: s for some in self.steps for s in some if s.made}
         # Makers of doubles, which are not repaired.
         self.doubles = frozenset(at for at, s in self.makers.items() if s.made & _WIDE)
+        self.inputs: dict[int, set[int]] = {}
+        self.meets = [sum(e.kind != "back" for e in some) > 1 for some in cfg.predecessors]
         self.passes: dict[int, frozenset[int]] = {}  # whose NaN a maker of doubles may pass on
         self.at_once: set[int] = set()  # makers whose results are repaired at once
         self.uses: dict[tuple[int, int], _Use] = {}
@@ -145,7 +152,8 @@ class _Pass:
             frozenset(
                 use.offset
                 for use in self.uses.values()
-                if use.value.bits & _WIDE and use.value.makers & self.doubles - seen
+                if use.value.bits & _WIDE
+                and not seen.issuperset(self._all(use.value.makers) & self.doubles)
             ),
             frozenset({*before, *after, *self.moves, *seen}),
         )
@@ -156,12 +164,42 @@ class _Pass:
         work: list[int] = []
         for use in self.uses.values():
             if use.value.bits & _WIDE and use.decides:
-                work += use.value.makers & self.doubles
+                work += self._doubles_of(use.value.makers)
         while work:
             maker = work.pop()
             if maker not in out:
                 out.add(maker)
-                work += self.passes.get(maker, ())
+                work += self.inputs.get(maker, ()) if maker < 0 else self.passes.get(maker, ())
+        return {maker for maker in out if maker >= 0}
+
+    def _all(self, makers: frozenset[int]) -> set[int]:
+        """The makers themselves, with those that come in where paths meet."""
+        out = set(makers)
+        work = [maker for maker in makers if maker < 0]
+        while work:
+            new = self.inputs[work.pop()] - out
+            out |= new
+            work += [maker for maker in new if maker < 0]
+        return {maker for maker in out if maker >= 0}
+
+    def _doubles_of(self, makers: frozenset[int]) -> frozenset[int]:
+        doubles = self.doubles
+        return frozenset([m for m in makers if (m & 1 if m < 0 else m in doubles)])
+
+    def _met(self, block: int, state: State) -> State:
+        """What comes into a block where paths meet, with the numbers of its makers."""
+        out: State = {}
+        for register, value in state.items():
+            if value.makers:
+                doubles = self._doubles_of(value.makers)
+                place = -2 * (block * len(ALL) + register)
+                here: list[int] = []
+                for number, some in ((place - 1, doubles), (place - 2, value.makers - doubles)):
+                    if some:
+                        here.append(number)
+                        self.inputs.setdefault(number, set()).update(some)
+                value = Value(value.bits, value.bound, frozenset(here))
+            out[register] = value
         return out
 
     def _told(self, entry: list[State]) -> tuple[dict[RegRef, Nan], ...]:
@@ -214,6 +252,7 @@ class _Pass:
     def _solve(self) -> list[State]:
         """The states before each block, to a fixed point."""
         blocks = self.cfg.blocks
+        self.inputs.clear()
         entry: list[State | None] = [None] * len(blocks)
         entry[0] = {}
         rounds = [0] * len(blocks)
@@ -230,6 +269,8 @@ class _Pass:
                     continue  # the path through the callee exists as call and ret edges
                 live = self.live.in_bits[edge.dst]
                 told = {r: v for r, v in out.items() if live >> r & 1}
+                if self.meets[edge.dst]:
+                    told = self._met(edge.dst, told)
                 old = entry[edge.dst]
                 new = told if old is None else _joined(old, told)
                 if rounds[edge.dst] > _FEW:
@@ -280,7 +321,7 @@ class _Pass:
         out = _NONE
         for register in step.passes:
             out |= state.get(register, UNKNOWN).makers
-        return out & self.doubles if out else out
+        return self._doubles_of(out) if out else out
 
     def _write(self, step: Step, state: State) -> None:
         new = dict(zip(step.words, self._results(step, state), strict=False))
@@ -336,7 +377,7 @@ class _Pass:
             if step.made
         }
         for use in self.uses.values():
-            makers = use.value.makers - self.at_once - self.doubles
+            makers = self._all(use.value.makers) - self.at_once - self.doubles
             if use.value.bits & _WIDE:
                 # It may also hold a double's word, from another path of a lane: not repaired here.
                 out |= makers
