@@ -2,9 +2,9 @@
 the cheapest form that their addresses allow.
 
 The forms are decided for each half of 16 lanes, a register of the host: blocks of 16 threads a row
-are common, whose warps are two rows.  Lanes that agree on an address load once; lanes side by
-side move a vector, whatever EXEC is; everything else is a gather or a scatter.  A half's first
-*active* lane says where it is, since the others' addresses may be anything.
+are common, whose warps are two rows.  Lanes that agree on an address load once; everything else is
+a gather or a scatter.  A half's first *active* lane says where it is, since the others' addresses
+may be anything.  Dwords outside of scratch have `dword_helpers`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,7 @@ from sassxlate.lowering.emulate.image.abi import WaveLayout
 from sassxlate.lowering.emulate.wave.access import access64
 from sassxlate.lowering.llvm.ir_text import Module
 
-V32, V64, HALF = "<32 x i32>", "<32 x i64>", "<16 x i32>"
-_LOW = ", ".join(f"i32 {i}" for i in range(16))
-_HIGH = ", ".join(f"i32 {i}" for i in range(16, 32))
-_ALL = f"{_LOW}, {_HIGH}"
+V32, V64 = "<32 x i32>", "<32 x i64>"
 # Element 0 for the lower half, element 1 for the upper one.
 _SPREAD = ", ".join(f"i32 {i // 16}" for i in range(32))
 
@@ -107,24 +104,16 @@ def _first(half: str, mask: int) -> str:
     )
 
 
-def _guess(beside: bool, load: bool) -> str:
-    """To the form that the lower half's first and last active lane suggest, so that addresses
-    without an order do not pay for the tests of the others."""
-    cases = [("shared.q", "0", "same")] if load else []
-    cases += [("beside.q", "%guess.row", "apart")] if beside else []
-    out = (
+def _guess() -> str:
+    """To `same` if the lower half's first and last active lane agree, otherwise to `anywhere`, so
+    that other addresses do not pay for the test of all."""
+    return (
         "  %last.n = call i32 @llvm.ctlz.i32(i32 %pick.low, i1 true)\n"
         "  %last.i = xor i32 %last.n, 31\n  %last = zext i32 %last.i to i64\n"
         "  %last.p = getelementptr i64, ptr %addr, i64 %last\n  %last.a = load i64, ptr %last.p\n"
-        "  %guess = sub i64 %last.a, %first.low\n  %guess.n = sub i64 %last, %lane.low\n"
-        "  %guess.row = shl i64 %guess.n, 2\n"
+        "  %shared.q = icmp eq i64 %last.a, %first.low\n"
+        "  br i1 %shared.q, label %same, label %anywhere\n"
     )
-    for i, (name, value, to) in enumerate(cases):
-        other = "anywhere" if i + 1 == len(cases) else f"guess.{i + 1}"
-        out += f"  %{name} = icmp eq i64 %guess, {value}\n"
-        out += f"  br i1 %{name}, label %{to}, label %{other}\n"
-        out += "" if other == "anywhere" else f"{other}:\n"
-    return out
 
 
 def _spread(name: str, low: str, high: str, type_: str) -> str:
@@ -191,59 +180,6 @@ def _shared(space: str, bytes_: int, signed: bool) -> str:
     return out + "  br label %done\n"
 
 
-def _side_by_side(space: str) -> str:
-    """From block `apart`, to `beside` if each half's lanes are neighbouring dwords, else to
-    `anywhere`; in `beside` %start.low.ptr and %start.high.ptr are lane 0's and lane 16's."""
-    steps = ", ".join(f"i64 {4 * (i % 16)}" for i in range(32))
-    out = "apart:\n"
-    for half in ("low", "high"):
-        out += (
-            f"  %in.{half} = and i64 %lane.{half}, 15\n  %back.{half} = shl i64 %in.{half}, 2\n"
-            f"  %start.{half} = sub i64 %first.{half}, %back.{half}\n"
-        )
-    return (
-        out
-        + _spread("starts", "%start.low", "%start.high", "i64")
-        + f"  %row = add {V64} %starts, <{steps}>\n"
-        + _where("near", "%row", "beside", "anywhere")
-        + "beside:\n"
-        + _pointers(space, "start")
-        + "".join(
-            f"  %lanes.{half} = shufflevector <32 x i1> %lanes.m, <32 x i1> poison, "
-            f"<16 x i32> <{index}>\n"
-            for half, index in (("low", _LOW), ("high", _HIGH))
-        )
-    )
-
-
-def _load_beside(m: Module) -> str:
-    name = "llvm.masked.load.v16i32.p0"
-    m.declare(f"{HALF} @{name}(ptr, <16 x i1>, {HALF})")
-    out = "".join(
-        f"  %got.{half} = call {HALF} @{name}(ptr align 4 %start.{half}.ptr, "
-        f"<16 x i1> %lanes.{half}, {HALF} zeroinitializer)\n"
-        for half in ("low", "high")
-    )
-    return (
-        f"{out}  %got = shufflevector {HALF} %got.low, {HALF} %got.high, <32 x i32> <{_ALL}>\n"
-        f"  store {V32} %got, ptr %out, align 64\n  br label %done\n"
-    )
-
-
-def _store_beside(m: Module) -> str:
-    """The lower half first: where both write, the higher lane's value stays."""
-    name = "llvm.masked.store.v16i32.p0"
-    m.declare(f"void @{name}({HALF}, ptr, <16 x i1>)")
-    out = f"  %put = load {V32}, ptr %data, align 64\n"
-    for half, index in (("low", _LOW), ("high", _HIGH)):
-        out += (
-            f"  %put.{half} = shufflevector {V32} %put, {V32} poison, <16 x i32> <{index}>\n"
-            f"  call void @{name}({HALF} %put.{half}, ptr align 4 %start.{half}.ptr, "
-            f"<16 x i1> %lanes.{half})\n"
-        )
-    return f"{out}  br label %done\n"
-
-
 # --- gathers and scatters --------------------------------------------------------------------
 
 
@@ -266,13 +202,11 @@ def gather_all(m: Module, space: str, bytes_: int, align: int, signed: bool) -> 
     m.declare(f"{V32} @llvm.masked.gather.v32i32.v32p0(<32 x ptr>, <32 x i1>, {V32})")
     out = _all_at_once(space, bytes_, align)
     if space != "s":
-        beside = bytes_ == 4
         out += _first("low", 0xFFFF) + _first("high", -0x10000)
-        out += _guess(beside, load=True) + "same:\n"
+        out += _guess() + "same:\n"
         out += _spread("firsts", "%first.low", "%first.high", "i64")
-        out += _where("equal", "%firsts", "shared", "apart" if beside else "anywhere")
+        out += _where("equal", "%firsts", "shared", "anywhere")
         out += _shared(space, bytes_, signed)
-        out += _side_by_side(space) + _load_beside(m) if beside else ""
         out += "anywhere:\n"
     if access64.in_pairs(space, bytes_):
         return out + access64.gather_pairs(m, bytes_) + "  br label %done\n"
@@ -308,9 +242,6 @@ def scatter_all(m: Module, space: str, bytes_: int, align: int) -> str:
     m.declare("i32 @llvm.ctlz.i32(i32, i1)")
     m.declare(f"void @llvm.masked.scatter.v32i32.v32p0({V32}, <32 x ptr>, <32 x i1>)")
     out = _all_at_once(space, bytes_, align)
-    if space != "s" and bytes_ == 4:
-        out += _first("low", 0xFFFF) + _first("high", -0x10000) + _guess(True, load=False)
-        out += _side_by_side(space) + _store_beside(m) + "anywhere:\n"
     if access64.in_pairs(space, bytes_):
         return out + access64.scatter_pairs(m, bytes_) + "  br label %done\n"
     for i in range(pieces(bytes_)):

@@ -16,7 +16,7 @@ from sassxlate.lowering.emulate.image.abi import (
     Rt,
     WaveLayout,
 )
-from sassxlate.lowering.emulate.wave.access import access64, unaligned
+from sassxlate.lowering.emulate.wave.access import access64, dword_helpers, unaligned
 from sassxlate.lowering.emulate.wave.access.all_lanes import gather_all, member, pieces, scatter_all
 from sassxlate.lowering.llvm.ir_text import Module
 
@@ -300,11 +300,8 @@ def load(
         apart += f"  store i32 %v{i}, ptr %b{i}\n"
     body += access64.whole_or_apart(space, bytes_, align, apart, access64.load_pair, "out")
     # A partial dword at scratch's end is not special-cased: such bytes go lane by lane.
-    first = (
-        gather_all(m, space, bytes_, align, signed)
-        if avx512 and (bytes_ >= 4 or space != "s")
-        else ""
-    )
+    at_once = avx512 and not dword_helpers.handles(space, bytes_) and (bytes_ >= 4 or space != "s")
+    first = gather_all(m, space, bytes_, align, signed) if at_once else ""
     return lane_loop(m, name, "ptr %out, ", body, first)
 
 
@@ -327,5 +324,6 @@ def store(m: Module, space: str, bytes_: int, align: int, *, avx512: bool = Fals
         else:
             apart += f"  store volatile i32 %v{i}, ptr %q{i}, align {min(align, 4)}\n"
     body += access64.whole_or_apart(space, bytes_, align, apart, access64.store_pair, "data")
-    first = scatter_all(m, space, bytes_, align) if avx512 and bytes_ >= 4 else ""
+    at_once = avx512 and not dword_helpers.handles(space, bytes_) and bytes_ >= 4
+    first = scatter_all(m, space, bytes_, align) if at_once else ""
     return lane_loop(m, name, "ptr %data, ", body, first)

@@ -11,7 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sassxlate.lowering.emulate.image.abi import WaveLayout
-from sassxlate.lowering.emulate.wave.access import access64, contiguous, memory_helpers
+from sassxlate.lowering.emulate.wave.access import (
+    access64,
+    contiguous,
+    dword_helpers,
+    memory_helpers,
+)
 from sassxlate.lowering.emulate.wave.context import Context
 from sassxlate.lowering.llvm.ir_text import Val, const, vec_type
 
@@ -187,6 +192,16 @@ def call(c: Context, helper: str, address: Val, data: str, exec_: Val) -> None:
     c.fn.do(f"call void {helper}(ptr %w, ptr {buf}, ptr {data}, i32 {exec_.ref}, i32 {c.pc_ref})")
 
 
+def _in_registers(c: Context, a: Address, shape: VectorAccess) -> bool:
+    """Whether the helper takes vectors, not buffers."""
+    return c.d.avx512 and dword_helpers.handles(a.space, shape.bytes)
+
+
+def _dword_arguments(c: Context, a: Address) -> str:
+    address = c.d.splat(a.lo) if a.space == "l" else a.full(c)
+    return f"ptr %w, {address.type} {address.ref}"
+
+
 def data_buffer(c: Context) -> str:
     return c.fn.buffer("data", 128 * 4)
 
@@ -223,13 +238,20 @@ def load(
     """The dwords that the active lanes read."""
     d, align = c.d, aligned.fast
     exec_ = c.state.exec_mask()
-    helper = memory_helpers.load(
-        c.module, a.space, shape.bytes, aligned.needed, shape.signed, avx512=d.avx512
-    )
-    buf = data_buffer(c)
+
+    def by_lanes() -> str:
+        return memory_helpers.load(
+            c.module, a.space, shape.bytes, aligned.needed, shape.signed, avx512=d.avx512
+        )
 
     def slow() -> list[Val]:
-        call(c, helper, a.full(c), buf, exec_)
+        if _in_registers(c, a, shape):
+            helper = dword_helpers.load(c.module, a.space, aligned.needed, by_lanes)
+            rest = f"i32 {exec_.ref}, i32 {c.pc_ref}"
+            got = c.fn.emit_new(f"call {V32} {helper}({_dword_arguments(c, a)}, {rest})")
+            return [Val(got, 32, True)]
+        buf = data_buffer(c)
+        call(c, by_lanes(), a.full(c), buf, exec_)
         return [get(c, buf, 128 * i) for i in range(shape.dwords)]
 
     if a.space == "s":
@@ -251,6 +273,7 @@ def load(
     ok, at = _side_by_side(c, a, shape.bytes, align)
 
     def fast() -> list[Val]:
+        buf = data_buffer(c)
         return contiguous.load(c, at, shape.bytes, shape.signed, min(align, 4), volatile, buf)
 
     return either(c, ok, fast, slow)
@@ -283,13 +306,20 @@ def store(c: Context, a: Address, shape: VectorAccess, aligned: Alignment, data:
     d, align = c.d, aligned.fast
     exec_, lanes = c.state.exec_mask(), c.state.exec_lanes()
     data = [d.splat(v) for v in data]
-    helper = memory_helpers.store(c.module, a.space, shape.bytes, aligned.needed, avx512=d.avx512)
-    buf = data_buffer(c)
+
+    def by_lanes() -> str:
+        return memory_helpers.store(c.module, a.space, shape.bytes, aligned.needed, avx512=d.avx512)
 
     def slow() -> list[Val]:
+        if _in_registers(c, a, shape):
+            helper = dword_helpers.store(c.module, a.space, aligned.needed, by_lanes)
+            rest = f"{V32} {data[0].ref}, i32 {exec_.ref}, i32 {c.pc_ref}"
+            c.fn.do(f"call void {helper}({_dword_arguments(c, a)}, {rest})")
+            return []
+        buf = data_buffer(c)
         for i, value in enumerate(data):
             put(c, buf, value, 128 * i)
-        call(c, helper, a.full(c), buf, exec_)
+        call(c, by_lanes(), a.full(c), buf, exec_)
         return []
 
     if a.space == "s":
@@ -318,7 +348,7 @@ def store(c: Context, a: Address, shape: VectorAccess, aligned: Alignment, data:
 
     def fast() -> list[Val]:
         if not masked:
-            contiguous.store(c, at, shape.bytes, data, min(align, 4), buf)
+            contiguous.store(c, at, shape.bytes, data, min(align, 4), data_buffer(c))
         elif a.space == "l":
             contiguous.blend(c, at, data[0], lanes)
         else:
