@@ -15,8 +15,8 @@ from sassxlate.disasm.rdna3.tables import kernel_descriptor
 from sassxlate.lowering.codeobject.descriptor import Descriptor, unpack
 from sassxlate.lowering.codeobject.msgpack import unpack as unpack_metadata
 from sassxlate.lowering.target import Target
-from sassxlate.lowering.tier import stand_ins
 from sassxlate.lowering.tier.module import FEATURES, NAME, TRIPLE
+from sassxlate.lowering.tier.numbers import stand_ins
 from sassxlate.lowering.tier.refusal import BACKEND, refused
 
 # Arrays on the stack never move to shared memory, whose layout is the kernel's own.

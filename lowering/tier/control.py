@@ -20,6 +20,7 @@ from sassxlate.lowering.llvm.ir_text import Val, const
 from sassxlate.lowering.nans.reads import WIDE, Nan, made
 from sassxlate.lowering.tier import atomics, memory, others, quotients
 from sassxlate.lowering.tier.lane import LINE, Guard, Lane
+from sassxlate.lowering.tier.numbers import stand_ins
 from sassxlate.lowering.tier.refusal import FLOW, FORM, refused
 from sassxlate.lowering.tier.together import Together
 
@@ -147,12 +148,10 @@ class Blocks:
     def _repaired(self, old: Val, kind: Nan) -> Val:
         d = self.lane.d
         if kind is Nan.SINGLE:
-            return d.select(d.fcmp("uno", old, old), const(0x7FFFFFFF, 32), old)
+            return d.canonical(old)
         if kind is not Nan.HALVES:
             raise refused(FORM, f"a NaN of kind {kind}", self.lane.ins)
-        parts = [d.extract(old, 16 * i, 16) for i in (0, 1)]
-        low, high = (d.select(d.fcmp("uno", p, p), const(0x7FFF, 16), p) for p in parts)
-        return d.concat(high, low)
+        return stand_ins.canonical(d.fn, old, halves=True)
 
     def _step(self, ins: Instruction, guard: Guard) -> None:
         lane, t, name = self.lane, traits(ins), ins.mnemonic

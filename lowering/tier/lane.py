@@ -20,7 +20,7 @@ from sassxlate.lowering.abi.kernarg import LaunchInfo, bank_layout
 from sassxlate.lowering.llvm.ir_text import Function, Module, Val, const
 from sassxlate.lowering.select.launch import grid_words, stack_bytes
 from sassxlate.lowering.select.stages import Analysed
-from sassxlate.lowering.tier.domain import LaneDomain
+from sassxlate.lowering.tier.numbers.domain import LaneDomain
 from sassxlate.lowering.tier.refusal import FORM, refused
 
 Guard: TypeAlias = "Val | None"  # None: the instruction is executed

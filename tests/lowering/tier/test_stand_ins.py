@@ -20,8 +20,8 @@ from sassxlate.lowering.emulate.options import CompileOptions
 from sassxlate.lowering.emulate.runner import EmulatedDevice, run_code_object
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.target import DEFAULT
+from sassxlate.lowering.tier.numbers.stand_ins import STAND_INS, replaced
 from sassxlate.lowering.tier.refusal import BACKEND, Refused
-from sassxlate.lowering.tier.stand_ins import STAND_INS, replaced
 from sassxlate.lowering.tier.translate import by_tier
 
 SOURCE = Path(__file__).with_name("stand_ins.cu")
@@ -47,6 +47,26 @@ def _texts(code: bytes) -> list[tuple[int, Inst]]:
         out.append((at, inst))
         at += size
     return out
+
+
+@pytest.mark.parametrize(
+    ("number", "value", "same"),
+    [(10, 0xFFC00001, 0x7FFFFFFF), (10, 0x80000001, 0x80000001), (11, 0xFE013C00, 0x7FFF3C00)],
+)
+def test_the_nan_of_a_constant(number: int, value: int, same: int) -> None:
+    """LLVM may find out only at the end that a number is always the same."""
+    code = _code(Inst("v_sad_u8", (V(0), I(value), I(0), I(number))), Inst("s_endpgm"))
+    (_, inst), *_ = _texts(replaced(code, ())[0])
+    assert inst.op == "v_mov_b32"
+    assert inst.args == (V(0), I(same))
+
+
+@pytest.mark.parametrize(("number", "op"), [(10, "v_max3_f32"), (11, "v_pk_max_f16")])
+def test_the_nan_of_a_register(number: int, op: str) -> None:
+    code = _code(Inst("v_sad_u8", (V(0), V(3), I(0), I(number))), Inst("s_endpgm"))
+    (_, inst), *_ = _texts(replaced(code, ())[0])
+    assert inst.op == op
+    assert V(3) in inst.args
 
 
 def test_branches_and_lines_follow() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from sassxlate.disasm.sass.semantics.rows import NoSemantics, Results, Semantics, View, row, uniform
-from sassxlate.domain.interface import Domain, FloatPredicate, fabs, flush, is_nan
+from sassxlate.domain.interface import Domain, FloatPredicate, flush, is_nan
 
 T = TypeVar("T")
 
@@ -109,12 +109,11 @@ def _dsetp_extreme(d: Domain[T], x: View[T], a: T, b: T) -> Results:
     """Pu: take Ra; Pv: both are NaN.  Measured: -0 is below +0; of equal numbers .MIN takes
     Ra and .MAX Rb; a NaN is not taken."""
     nan_a, nan_b = is_nan(d, a), is_nan(d, b)
-    both_zero = d.eq(d.or_(fabs(d, a), fabs(d, b)), d.const(0, 64))
-    minus_a, minus_b = d.extract(a, 63, 1), d.extract(b, 63, 1)
+    zeros = d.and_(d.eq(a, d.const(0, 64)), d.eq(b, d.const(1 << 63, 64)))  # +0 and -0
     if x.has("MIN"):
-        hit = d.select(both_zero, d.or_(minus_a, d.not_(minus_b)), d.fcmp("ole", a, b))
+        hit = d.and_(d.fcmp("ole", a, b), d.not_(zeros))
     else:
-        hit = d.select(both_zero, d.and_(d.not_(minus_a), minus_b), d.fcmp("ogt", a, b))
+        hit = d.or_(d.fcmp("ogt", a, b), zeros)
     take = d.and_(d.or_(hit, nan_b), d.not_(nan_a))
     other = x.pred("Pp")
     return {"Pu": join(d, x, take, other), "Pv": d.and_(nan_a, nan_b)}

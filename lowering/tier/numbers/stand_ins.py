@@ -50,7 +50,11 @@ _NUMBERED: Final = (
     *(_Real("v_mul_f32", 2, mode) for mode in _MODES.values()),
     _Real("v_cvt_u32_f32", 1), _Real("v_cvt_i32_f32", 1),
     _Real("v_cvt_u32_f64", 1), _Real("v_cvt_i32_f64", 1),
+    _Real("v_max3_f32", 1), _Real("v_pk_max_f16", 1),
 )  # fmt: skip
+# NVIDIA's NaN beside the source: see `lowering/builder/canonical_nan.py`.
+_CANONICAL: Final = MappingProxyType({"v_max3_f32": (I(0x7FFFFFFF),) * 2,
+                                      "v_pk_max_f16": (I(0x7FFF7FFF),)})  # fmt: skip
 _SINGLE, _DOUBLE = "v_sad_u8", "v_qsad_pk_u16_u8"
 STAND_INS: Final = frozenset({*_FUSED_REAL, _SINGLE, _DOUBLE})
 _RELATIVE = ("s_getpc_b64", "s_call_b64", "s_setpc_b64", "s_swappc_b64")
@@ -84,6 +88,12 @@ def converted(fn: Function, a: Val, signed: bool) -> Val:
     return Val(fn.emit(f"trunc i64 {wide.ref} to i32"), 32, False)
 
 
+def canonical(fn: Function, a: Val, *, halves: bool) -> Val:
+    """A binary32 number, or two halves, whose NaN are NVIDIA's."""
+    number = _number(_Real("v_pk_max_f16" if halves else "v_max3_f32", 1))
+    return _call(fn, "sad.u8", "i32", a, Val("0", 32, False, 0), number)
+
+
 def _real(inst: Inst) -> tuple[_Real, Inst]:
     """What an instruction stands for."""
     vdst, *sources = inst.args
@@ -100,7 +110,22 @@ def _real(inst: Inst) -> tuple[_Real, Inst]:
     if inst.op == _DOUBLE:
         assert isinstance(vdst, V)
         vdst = V(vdst.index)
-    return real, replace(inst, op=real.op, args=(vdst, *sources[: real.sources]), enc="e64")
+    args = sources[: real.sources]
+    if real.op in _CANONICAL:
+        if isinstance(args[0], I):  # LLVM found out that it is always the same
+            return real, Inst("v_mov_b32", (vdst, I(_of_constant(args[0].value, real.op))))
+        args[:0] = _CANONICAL[real.op][:1]
+        args += _CANONICAL[real.op][1:]
+    return real, replace(inst, op=real.op, args=(vdst, *args), enc="e64")
+
+
+def _of_constant(value: int, op: str) -> int:
+    """A constant with NVIDIA's NaN."""
+    if op == "v_max3_f32":
+        return 0x7FFFFFFF if value & 0x7FFFFFFF > 0x7F800000 else value
+    parts = [value >> i & 0xFFFF for i in (0, 16)]
+    low, high = (0x7FFF if p & 0x7FFF > 0x7C00 else p for p in parts)
+    return high << 16 | low
 
 
 def replaced(
@@ -166,4 +191,4 @@ def _moved(part: Inst | bytes, at: int, places: Mapping[int, int]) -> bytes:
     return encode(replace(part, imm=distance // 4))
 
 
-__all__ = ["Operation", "converted", "replaced", "rounded"]
+__all__ = ["Operation", "canonical", "converted", "replaced", "rounded"]

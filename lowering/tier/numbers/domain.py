@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from sassxlate.domain.integers import Bits, Reference
 from sassxlate.domain.interface import (
     Approximation,
     FloatPredicate,
@@ -20,7 +21,9 @@ from sassxlate.domain.interface import (
 from sassxlate.lowering.llvm import softfloat
 from sassxlate.lowering.llvm.ir_text import Function, Val
 from sassxlate.lowering.llvm.lanes import LlvmLanes, float_type
-from sassxlate.lowering.tier import stand_ins
+from sassxlate.lowering.tier.numbers import stand_ins
+from sassxlate.lowering.tier.numbers.extremes import Extremes, Found
+from sassxlate.lowering.tier.numbers.halves import Halves
 from sassxlate.lowering.tier.refusal import FORM, refused
 
 _APPROXIMATIONS: dict[Approximation, str] = {
@@ -34,6 +37,11 @@ _BORDER = {16: (0x387FF000, 32), 32: (0x380FFFFFF0000000, 64)}
 # Bits of llvm.is.fpclass, of both signs.
 _NORMAL, _SUBNORMAL, _ZERO, _ANY = 0x108, 0x90, 0x60, 0x3FF
 _ONE = 0x3F800000
+# Doubles: powers of two, and the bounds of an upper word, unsigned and signed.
+_TWO_TO = {-32: 0x3DF0000000000000, 32: 0x41F0000000000000}
+_UPPER = ((0, 0x41EFFFFFFFE00000), (0xC1E0000000000000, 0x41DFFFFFFFC00000))
+_REFERENCE = Reference()
+_NAN = {16: 0x7FFF, 32: 0x7FFFFFFF}  # NVIDIA's
 _MAGNITUDE = {16: 0x7FFF, 32: 0x7FFFFFFF, 64: (1 << 63) - 1}
 
 
@@ -57,9 +65,16 @@ class LaneDomain(LlvmLanes):
         self._field_of: dict[str, Val] = {}
         self._end_test_of: dict[str, tuple[Val, int]] = {}
         self._no_denormal: set[str] = set()
+        self._flushed_of: dict[str, Val] = {}
         self._untruncated: dict[str, Val] = {}
         self._greater_of: dict[str, tuple[Val, int]] = {}
         self._positive_of: dict[str, Val] = {}
+        self._canonical_of: dict[str, Val] = {}
+        self._narrowed_of: dict[str, Val] = {}
+        self.halves = Halves(fn)
+        self.extremes = Extremes()
+        self._integral: set[str] = set()
+        self._minimum_of: dict[str, tuple[Val, Val]] = {}
 
     # -- tests for NaN ----------------------------------------------------------------------------
 
@@ -71,6 +86,11 @@ class LaneDomain(LlvmLanes):
             self._exponent_of[out.ref] = a
         if a.const is None and a.width == 32 and b.const == 1 << 31:
             self._sign_of[out.ref] = a
+        one, other = self._nan_test_of.get(a.ref), self._nan_test_of.get(b.ref)
+        if one is not None and other is not None:
+            self.extremes.tested(out, one, other)
+        if out.const is None:
+            self.extremes.joined(out, "and", a, b)
         return out
 
     def eq(self, a: Val, b: Val) -> Val:
@@ -90,13 +110,18 @@ class LaneDomain(LlvmLanes):
         out = super().extract(a, lo, width)
         if a.const is None and (a.width, lo, width) == (32, 23, 8):
             self._field_of[out.ref] = a
+        if a.const is None and a.width == 32 and width == 16 and lo in (0, 16):
+            self.halves.extracted(out, a, lo)
         return out
 
     def or_(self, a: Val, b: Val) -> Val:
         one, other = self._end_test_of.get(a.ref), self._end_test_of.get(b.ref)
         if one is not None and other is not None and one[0] == other[0] and one[1] != other[1]:
             return self._is_class(one[0], _ANY & ~_NORMAL)
-        return super().or_(a, b)
+        out = super().or_(a, b)
+        if out.const is None:
+            self.extremes.joined(out, "or", a, b)
+        return out
 
     def _is_class(self, a: Val, which: int) -> Val:
         self.fn.module.declare("i1 @llvm.is.fpclass.f32(float, i32 immarg)")
@@ -116,15 +141,42 @@ class LaneDomain(LlvmLanes):
         """Without the choice of a NaN where any NaN will do, and without a flush of what is
         flushed."""
         tiny = self._tiny_test_of.get(c.ref)
-        if b.ref in self._no_denormal and tiny == b == self._sign_of.get(a.ref):
-            return b  # as `flush` writes it
-        if self.any_nan and a.const is not None and self._nan_test_of.get(c.ref) == b:
-            infinity = _INFINITY.get(a.width)
-            if infinity is not None and a.const & _MAGNITUDE[a.width] > infinity:
+        if tiny == b and b == self._sign_of.get(a.ref):  # as `flush` writes it
+            if b.ref in self._no_denormal:
                 return b
+            out = super().select(c, a, b)
+            self._flushed_of[out.ref] = b
+            return out
+        tested = self._nan_test_of.get(c.ref)
+        number, words = self._minimum_of.get(b.ref, (None, b))
+        if a.const == 1 << 63 and tested is not None and tested == number:
+            return words  # as the conversion gives it for NaN
+        if a.const is not None and tested in (b, self._narrowed_of.get(b.ref, b)):
+            infinity = _INFINITY.get(a.width)
+            nan = infinity is not None and a.const & _MAGNITUDE[a.width] > infinity
+            if nan and self.any_nan:
+                return b
+            if nan and a.const == _NAN.get(a.width):
+                return self.canonical(b)
+        if a.const is not None and a.const == _NAN.get(a.width) and self.extremes.none(c, b):
+            return b if self.any_nan else self.canonical(b)
         if a.width == 32 and c.ref in self._greater_of:
             return self._saturated(c, a, b)
-        return super().select(c, a, b)
+        out = super().select(c, a, b)
+        if a != b and c.const is None:
+            found = self.extremes.chosen(out, c, a, b, tested)
+            # In the mode that flushes, the instruction would do that, too.
+            if found is not None and not (a.width == 32 and self.flushes):
+                return self._extreme(found)
+        return out
+
+    def _extreme(self, found: Found) -> Val:
+        which, a, b = found
+        out = self.float_call(which, a, b)
+        self.extremes.made(out, found)
+        if out.width == 16:
+            self.halves.made(out, which, a, b)
+        return out
 
     def _saturated(self, c: Val, a: Val, b: Val) -> Val:
         """A choice between a number and a bound of it: both are the clamp of an instruction."""
@@ -139,6 +191,33 @@ class LaneDomain(LlvmLanes):
             return self.from_float(
                 self.fn.emit(f"call float @llvm.amdgcn.fmed3.f32({given})"), 32, False
             )
+        return out
+
+    def canonical(self, a: Val) -> Val:
+        """A binary32 number or a half whose NaN is NVIDIA's."""
+        if a.width == 16:
+            pair = stand_ins.canonical(self.fn, self.zext(a, 32), halves=True)
+            out = super().extract(pair, 0, 16)
+            self._canonical_of[out.ref] = a
+            return out
+        if self.flushes:  # v_max3_f32 would flush what is not a result of this mode
+            return super().select(self.fcmp("uno", a, a), self.const(_NAN[32], 32), a)
+        return stand_ins.canonical(self.fn, a, halves=False)
+
+    def concat(self, hi: Val, lo: Val) -> Val:
+        """Two halves are computed by one instruction, and their NaN repaired by one."""
+        one, other = self._canonical_of.get(hi.ref), self._canonical_of.get(lo.ref)
+        if one is not None and other is not None:
+            return stand_ins.canonical(self.fn, self.concat(one, other), halves=True)
+        if hi.ref in self._narrowed_of and lo.ref in self._narrowed_of:
+            return Val(self.halves.joined(hi, lo), 32, False)
+        packed = self.halves.packed(hi, lo) if hi.width == lo.width == 16 else None
+        return super().concat(hi, lo) if packed is None else Val(packed, 32, False)
+
+    def xor(self, a: Val, b: Val) -> Val:
+        out = super().xor(a, b)
+        if a.const is None and a.width == 16 and b.const == 0x8000:
+            self.halves.negated(out, a)
         return out
 
     # -- arithmetic -------------------------------------------------------------------------------
@@ -190,27 +269,50 @@ class LaneDomain(LlvmLanes):
         ref = fn.emit_new(f"phi {kind} [ {value.ref}, %{before} ], [ {other.ref}, %{rare} ]")
         return flush(self, Val(ref, width, False))
 
+    def _folded(self, op: str, fp: Fp, *args: Val) -> Val | None:
+        """The result for constants: LLVM does not look into instructions that stand in."""
+        known = [Bits(a.const, a.width) for a in args if a.const is not None]
+        if len(known) < len(args):
+            return None
+        made: Bits = getattr(_REFERENCE, op)(*known, fp)
+        return self.const(made.n, made.w)
+
     def fadd(self, a: Val, b: Val, fp: Fp) -> Val:
+        if (known := self._folded("fadd", fp, a, b)) is not None:
+            return known
         if not self._nearest(fp, a.width):
             if a.width == 32:
                 return self._given(fp, self._rounded("add", fp, *self._sources(fp, a, b)))
             return softfloat.fadd(self, a, b, fp)
-        return self._given(fp, self.float_op("fadd", *self._sources(fp, a, b)))
+        a, b = self._sources(fp, a, b)
+        out = self.float_op("fadd", a, b)
+        self._kept_half(fp, out, "fadd", a, b)
+        return self._given(fp, out)
+
+    def _kept_half(self, fp: Fp, out: Val, op: str, *args: Val) -> None:
+        if out.width == 16 and not fp.flush_out:
+            self.halves.made(out, op, *args)
 
     def fmul(self, a: Val, b: Val, fp: Fp) -> Val:
+        if (known := self._folded("fmul", fp, a, b)) is not None:
+            return known
         if not self._nearest(fp, a.width):
             self._only_kept(fp, a.width)
             if a.width == 32:
                 return self._rounded("mul", fp, *self._sources(fp, a, b))
             return softfloat.fmul(self, a, b, fp)
         a, b = self._sources(fp, a, b)
+        near = self.float_op("fmul", a, b)
+        self._kept_half(fp, near, "fmul", a, b)
         return self._product(
             fp,
-            self.float_op("fmul", a, b),
+            near,
             lambda: self.float_op("fmul", self._wide(a), self._wide(b)),
         )
 
     def ffma(self, a: Val, b: Val, c: Val, fp: Fp) -> Val:
+        if (known := self._folded("ffma", fp, a, b, c)) is not None:
+            return known
         if not self._nearest(fp, a.width):
             self._only_kept(fp, a.width)
             if a.width == 32:
@@ -222,7 +324,9 @@ class LaneDomain(LlvmLanes):
             product = self.float_op("fmul", self._wide(a), self._wide(b))
             return softfloat.odd_sum(self, product, self._wide(c))
 
-        return self._product(fp, self.float_call("fma", a, b, c), exact)
+        near = self.float_call("fma", a, b, c)
+        self._kept_half(fp, near, "fma", a, b, c)
+        return self._product(fp, near, exact)
 
     def _wide(self, a: Val) -> Val:
         return self.float_convert("fpext", a, 2 * a.width)
@@ -243,7 +347,13 @@ class LaneDomain(LlvmLanes):
             raise refused(FORM, "a conversion without .FTZ beside operations with it")
         if self.flushes and narrows and width == 32:
             raise refused(FORM, "a conversion to binary32 beside operations with .FTZ")
-        return softfloat.fcvt(self, a, width, fp)
+        if a.const is not None and a.const & _MAGNITUDE[a.width] <= _INFINITY[a.width]:
+            made = _REFERENCE.fcvt(Bits(a.const, a.width), width, fp)
+            return self.const(made.n, made.w)
+        out = softfloat.fcvt(self, a, width, fp)
+        if narrows and a.width == 32 and fp.round == Round.NEAREST:  # gives a NaN for a NaN
+            self._narrowed_of[out.ref] = a
+        return out
 
     def itof(self, a: Val, width: int, signed: bool, fp: Fp) -> Val:
         if a.width > 32:
@@ -284,18 +394,20 @@ class LaneDomain(LlvmLanes):
         out = Val(self.fn.emit(f"fcmp {predicate} {kind} {text}"), 1, False)
         if predicate == "ogt" and a.width == 32 and b.const is not None:
             self._greater_of[out.ref] = a, b.const
+        self.extremes.compared(out, predicate, a, b)
         return out
 
     def frint(self, a: Val, how: Round) -> Val:
-        if how == Round.NEAREST:
-            return self.float_call("roundeven", a)
-        out = super().frint(a, how)
+        out = self.float_call("roundeven", a) if how == Round.NEAREST else super().frint(a, how)
+        self._integral.add(out.ref)
         if how == Round.ZERO:
             self._untruncated[out.ref] = a
         return out
 
     def ftoi(self, a: Val, width: int, signed: bool) -> Val:
         """Conversions round towards zero themselves."""
+        if (a.width, width) == (64, 64):
+            return self._to_words(a, signed)
         a = self._untruncated.get(a.ref, a)
         if width != 32:
             return super().ftoi(a, width, signed)
@@ -303,9 +415,31 @@ class LaneDomain(LlvmLanes):
             a = self.float_convert("fpext", a, 32)
         return stand_ins.converted(self.fn, a, signed)
 
+    def _to_words(self, a: Val, signed: bool) -> Val:
+        """A double as 64-bit integer: the upper word, within its bounds, and what is left of the
+        number, which saturates if the upper word is at its bound."""
+        whole = a if a.ref in self._integral else self.frint(a, Round.ZERO)
+        scale = self.const(_TWO_TO[-32], 64)
+        high = super().frint(self.float_op("fmul", whole, scale), Round.DOWN)
+        least, most = _UPPER[signed]
+        high = self.float_call("maximumnum", high, self.const(least, 64))
+        high = self.float_call("minimumnum", high, self.const(most, 64))
+        low = self.float_call("fma", high, self.const(_TWO_TO[32] | 1 << 63, 64), whole)
+        upper = stand_ins.converted(self.fn, high, signed)
+        out = self.concat(upper, stand_ins.converted(self.fn, low, False))
+        if not signed:
+            return out
+        none = self.select(self.fcmp("uno", whole, whole), self.const(0, 64), out)
+        number = self._untruncated.get(a.ref, a)
+        self._minimum_of[none.ref] = number, out
+        return none
+
     def approx(self, fn: Approximation, a: Val) -> Val:
-        """The unit flushes binary32 arguments and results itself, but LLVM's folding of constants
-        does not: the semantics' own flushes stay, where a result can be denormal."""
+        """Of binary32, AMD's unit flushes the arguments and results of all but sine and cosine,
+        whose results are no denormal numbers if the arguments are none.
+
+        LLVM 22 folds the reciprocal of a constant without it: the argument is hidden from it.
+        """
         if fn == "tanh":
             raise refused(FORM, "MUFU.TANH")
         if a.width == 64 and fn not in ("rcp", "rsq"):
@@ -313,9 +447,14 @@ class LaneDomain(LlvmLanes):
         kind = float_type(a.width, False)
         name = f"@llvm.amdgcn.{_APPROXIMATIONS[fn]}.f{a.width}"
         self.fn.module.declare(f"{kind} {name}({kind})")
-        call = self.fn.emit(f"call {kind} {name}({kind} {self.as_float(a, False)})")
-        out = self.from_float(call, a.width, False)
-        if a.width == 32 and fn in ("rsq", "sqrt", "log2"):  # never denormal, of a normal number
+        if a.width == 32 and fn not in ("sin", "cos"):
+            a = self._flushed_of.get(a.ref, a)
+        given = self.as_float(a, False)
+        if a.width == 32 and fn == "rcp":
+            self.fn.module.declare("float @llvm.arithmetic.fence.f32(float)")
+            given = self.fn.emit(f"call float @llvm.arithmetic.fence.f32(float {given})")
+        out = self.from_float(self.fn.emit(f"call {kind} {name}({kind} {given})"), a.width, False)
+        if a.width == 32:
             self._no_denormal.add(out.ref)
         return out
 
