@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sassxlate.disasm.rdna3 import OPS, encode
-from sassxlate.disasm.rdna3.instruction import Inst, Sp, V
+from sassxlate.disasm.rdna3.instruction import Inst, S, Sp, V
 from tools.witness.executor import record
 from tools.witness.executor.__main__ import known_faults
 from tools.witness.executor.single import Registers, Singles
@@ -104,19 +104,19 @@ def test_memory_is_compared(file: Path) -> None:
     assert compared(file, VRAM, 9, HOST, 4) == [(HOST, 5, 4)]
 
 
-def run(inst: Inst, result: int, singles: Singles) -> Registers:
+def run(inst: Inst, result: int, singles: Singles, given: int = 0x95440256) -> Registers:
     """One execution of an instruction whose destination, v2, the executor gives ``result``."""
     scalars = (ctypes.c_uint32 * 260)()
     vectors = (ctypes.c_uint32 * (256 * LANES))()
     scalars[126] = 0xFFFFFFFF
-    vectors[1 * LANES : 2 * LANES] = [0x95440256] * LANES
+    vectors[1 * LANES : 2 * LANES] = [given] * LANES
     registers = Registers(scalars, vectors, 253, 0xF0)
     code = ctypes.create_string_buffer(encode(inst) + bytes(16))
     pc = ctypes.addressof(code)
-    wanted, given = singles.expected(pc, registers), registers.wave(inst)
+    wanted, before = singles.expected(pc, registers), registers.wave(inst)
     assert wanted is not None
     vectors[2 * LANES : 3 * LANES] = [result] * LANES
-    singles.look(pc, given, wanted, registers)
+    singles.look(pc, before, wanted, registers)
     return registers
 
 
@@ -154,3 +154,37 @@ def test_another_scalar_that_is_written_is_noticed() -> None:
 
 def test_the_list_of_faults_names_opcodes() -> None:
     assert known_faults() <= set(OPS)
+
+
+def test_an_approximation_within_bounds_is_no_fault() -> None:
+    """The emulated device gives the nearest number; AMD's text rounds the root, then the quotient
+    (v_rsq_f32 of 0x3f9b0b8f)."""
+    singles, inst = Singles(often=1), Inst("v_rsq_f32", (V(2), V(1)))
+    run(inst, 0x3F689A72, singles, 0x3F9B0B8F)
+    assert singles.wrong == []
+    assert [(w.described, w.executed) for w in singles.near] == [(0x3F689A71, 0x3F689A72)]
+    far = Singles(often=1)
+    run(inst, 0x3F689A75, far, 0x3F9B0B8F)
+    assert (len(far.wrong), far.near) == (1, [])
+
+
+def test_both_halves_of_a_vopd_read_first() -> None:
+    y = Inst("v_dual_mov_b32", (V(3), V(2)))
+    inst = Inst("v_dual_mul_f32", (V(2), V(1), V(1)), y=y)
+    singles = Singles(often=1)
+    registers = run(inst, 0, singles, 0x40000000)
+    assert registers.vectors[3 * LANES] == 0
+    assert [(w.op, w.described) for w in singles.wrong] == [("v_dual_mul_f32", 0x40800000)]
+
+
+def test_stores_are_noted() -> None:
+    scalars, vectors = (ctypes.c_uint32 * 260)(), (ctypes.c_uint32 * (256 * LANES))()
+    scalars[126], scalars[2], scalars[3] = 0b101, 0x1000, 1
+    vectors[0:3] = [0, 4, 16]
+    registers = Registers(scalars, vectors, 253, 0xF0, 7)
+    singles = Singles(attribute=True)
+    inst = Inst("global_store_b64", (V(0), V(4, 2), S(2, 2)), imm=8)
+    code = ctypes.create_string_buffer(encode(inst) + bytes(16))
+    singles.note_store(ctypes.addressof(code), registers)
+    at = 0x100001008
+    assert singles.stored == dict.fromkeys([at, at + 4, at + 16, at + 20], 7)

@@ -1,5 +1,6 @@
 // Copies and fills.  Addresses decide, not the name of the function: H2D from a device address is a copy
 // between devices, as on NVIDIA's driver.
+#include "access.h"
 #include "driver.h"
 #include "graph.h"
 #include "hostcall.h"
@@ -31,6 +32,18 @@ bool contradicts(const void *dst, const void *src, hipMemcpyKind kind) {
   return (to && !is_known(dst)) || (from && !is_known(src));
 }
 
+// Whether a copy or a fill (no `src`) breaks the rights of virtual memory.
+bool forbidden(const void *dst, const void *src, size_t size) {
+  if (hip().emulated) return false;  // the emulated device says so itself
+  return !may_access(dst, size, true) || (src && !may_access(src, size, false));
+}
+
+bool forbidden(const char *dst, size_t dst_pitch, const char *src, size_t src_pitch, size_t width, size_t height) {
+  for (size_t row = 0; row < height && !hip().emulated; ++row)
+    if (forbidden(dst + row * dst_pitch, src ? src + row * src_pitch : nullptr, width)) return true;
+  return false;
+}
+
 }  // namespace
 
 // Copies; waits for the end if `wait`, in the stream's order.
@@ -46,6 +59,7 @@ CUresult copy(void *dst, const void *src, size_t size, hipMemcpyKind kind, CUstr
     work.copy.Height = work.copy.Depth = 1;
     return capture(stream, std::move(work));
   }
+  if (forbidden(dst, src, size)) return CUDA_ERROR_INVALID_VALUE;
   hipStream_t s = to_hip(stream);
   if (!wait) return from_hip(hip().hipMemcpyAsync(dst, src, size, kind, s));
   CUresult result;
@@ -119,6 +133,7 @@ CUresult layer_rows(const CUDA_MEMCPY3D &p, const Side &array, const char *memor
 
 CUresult copy_rows(char *dst, size_t dst_pitch, const char *src, size_t src_pitch, size_t width, size_t height,
                    CUstream stream) {
+  if (forbidden(dst, dst_pitch, src, src_pitch, width, height)) return CUDA_ERROR_INVALID_VALUE;
   if (dst_pitch == width && src_pitch == width)
     return from_hip(hip().hipMemcpyAsync(dst, src, width * height, hipMemcpyDefault, to_hip(stream)));
   return SX_HIP(hipMemcpy2DAsync, dst, dst_pitch, src, src_pitch, width, height, hipMemcpyDefault, to_hip(stream));
@@ -198,6 +213,8 @@ CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element, s
     work.fill = {dst, pitch, value, element, width, height};
     return capture(stream, std::move(work));
   }
+  const char *to = static_cast<const char *>(to_pointer(dst));
+  if (forbidden(to, pitch, nullptr, 0, width * element, height)) return CUDA_ERROR_INVALID_VALUE;
   hipStream_t s = to_hip(stream);
   CUresult result = CUDA_SUCCESS;
   if (element == 1 && height > 1 && hip().hipMemset2DAsync) {
@@ -205,10 +222,10 @@ CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element, s
     return finish(result, stream, wait);
   }
   for (size_t row = 0; row < height && result == CUDA_SUCCESS; ++row) {
-    void *to = to_pointer(dst + row * pitch);
-    if (element == 1) result = SX_HIP(hipMemsetAsync, to, static_cast<int>(value), width, s);
-    else if (element == 2) result = SX_HIP(hipMemsetD16Async, to, static_cast<unsigned short>(value), width, s);
-    else result = SX_HIP(hipMemsetD32Async, to, static_cast<int>(value), width, s);
+    void *at = to_pointer(dst + row * pitch);
+    if (element == 1) result = SX_HIP(hipMemsetAsync, at, static_cast<int>(value), width, s);
+    else if (element == 2) result = SX_HIP(hipMemsetD16Async, at, static_cast<unsigned short>(value), width, s);
+    else result = SX_HIP(hipMemsetD32Async, at, static_cast<int>(value), width, s);
   }
   return finish(result, stream, wait);
 }

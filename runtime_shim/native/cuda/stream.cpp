@@ -1,4 +1,5 @@
 // Streams and events: HIP's own, under the same handles.
+#include "access.h"
 #include "driver.h"
 #include "graph.h"
 #include "hostcall.h"
@@ -109,6 +110,7 @@ CUresult wait_value(CUstream stream, CUdeviceptr address, uint64_t value, unsign
 
 CUresult write_value(CUstream stream, CUdeviceptr address, uint64_t value, unsigned flags, bool wide) {
   if (flags > 1 || !address) return CUDA_ERROR_INVALID_VALUE;
+  if (!hip().emulated && !may_access(to_pointer(address), wide ? 8 : 4, true)) return CUDA_ERROR_INVALID_VALUE;
   if (wide) return SX_HIP(hipStreamWriteValue64, to_hip(stream), to_pointer(address), value, 0);
   return SX_HIP(hipStreamWriteValue32, to_hip(stream), to_pointer(address), static_cast<uint32_t>(value), 0);
 }

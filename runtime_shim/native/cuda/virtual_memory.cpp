@@ -1,4 +1,5 @@
 // Virtual memory management: HIP's functions, whose structures and numbers are CUDA's.
+#include "access.h"
 #include "driver.h"
 
 using namespace sx;
@@ -17,9 +18,10 @@ const hipMemAllocationProp *to_hip(const CUmemAllocationProp *prop) {
   return reinterpret_cast<const hipMemAllocationProp *>(prop);
 }
 
-}  // namespace
-
 constexpr size_t kGranule = 2u << 20;
+constexpr int kDevice = 1;  // CU_MEM_LOCATION_TYPE_DEVICE
+
+}  // namespace
 
 SX_API cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop, int option) {
   return enter<Need::Init>(__func__, [&] {
@@ -35,13 +37,19 @@ SX_API cuMemAddressReserve(CUdeviceptr *out, size_t size, size_t alignment, CUde
     if (!out) return CUDA_ERROR_INVALID_VALUE;
     void *pointer = nullptr;
     CUresult result = SX_HIP(hipMemAddressReserve, &pointer, size, alignment, to_pointer(wish), flags);
-    if (result == CUDA_SUCCESS) *out = reinterpret_cast<CUdeviceptr>(pointer);
+    if (result != CUDA_SUCCESS) return result;
+    access_reserved(pointer, size);
+    *out = reinterpret_cast<CUdeviceptr>(pointer);
     return result;
   });
 }
 
 SX_API cuMemAddressFree(CUdeviceptr pointer, size_t size) {
-  return enter<Need::Init>(__func__, [&] { return SX_HIP(hipMemAddressFree, to_pointer(pointer), size); });
+  return enter<Need::Init>(__func__, [&] {
+    CUresult result = SX_HIP(hipMemAddressFree, to_pointer(pointer), size);
+    if (result == CUDA_SUCCESS) access_freed(to_pointer(pointer));
+    return result;
+  });
 }
 
 SX_API cuMemCreate(CUmemGenericAllocationHandle *out, size_t size, const CUmemAllocationProp *prop,
@@ -62,17 +70,28 @@ SX_API cuMemRelease(CUmemGenericAllocationHandle handle) {
 SX_API cuMemMap(CUdeviceptr pointer, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
                 unsigned long long flags) {
   return enter<Need::Init>(__func__, [&] {
-    return SX_HIP(hipMemMap, to_pointer(pointer), size, offset, to_hip_memory(handle), flags);
+    CUresult result = SX_HIP(hipMemMap, to_pointer(pointer), size, offset, to_hip_memory(handle), flags);
+    if (result == CUDA_SUCCESS) access_mapped(to_pointer(pointer), size);
+    return result;
   });
 }
 
 SX_API cuMemUnmap(CUdeviceptr pointer, size_t size) {
-  return enter<Need::Init>(__func__, [&] { return SX_HIP(hipMemUnmap, to_pointer(pointer), size); });
+  return enter<Need::Init>(__func__, [&] {
+    CUresult result = SX_HIP(hipMemUnmap, to_pointer(pointer), size);
+    if (result == CUDA_SUCCESS) access_unmapped(to_pointer(pointer), size);
+    return result;
+  });
 }
 
 SX_API cuMemSetAccess(CUdeviceptr pointer, size_t size, const CUmemAccessDesc *desc, size_t count) {
   return enter<Need::Init>(__func__, [&] {
-    return SX_HIP(hipMemSetAccess, to_pointer(pointer), size, reinterpret_cast<const hipMemAccessDesc *>(desc), count);
+    auto *hip_desc = reinterpret_cast<const hipMemAccessDesc *>(desc);
+    CUresult result = SX_HIP(hipMemSetAccess, to_pointer(pointer), size, hip_desc, count);
+    for (size_t i = 0; result == CUDA_SUCCESS && i < count; ++i)
+      if (desc[i].location.type == kDevice)
+        access_set(to_pointer(pointer), size, static_cast<unsigned>(desc[i].flags));
+    return result;
   });
 }
 

@@ -1,4 +1,5 @@
-"""One recorded dispatch, run again in this process: ``child RECORD CHECKOUT OFTEN OPS``.
+"""One recorded dispatch, run again in this process: ``child RECORD CHECKOUT OPTIONS``, where the
+options are `asked.Asked` as JSON.
 
 Prints a line of JSON: how many words differ, the first of them, and what single instructions did.
 Exit status 75: an address is taken in this process, and another one may be luckier.
@@ -15,10 +16,11 @@ from tools.witness.executor import memory, record
 
 TAKEN = 75
 _SHOWN = 8
+_WAVES = 4
 
 
 def main() -> None:
-    file, checkout, often, ops = sys.argv[1:]
+    file, checkout, options = sys.argv[1:]
     dispatch = record.read(Path(file))
     try:
         memory.place(dispatch)
@@ -27,9 +29,13 @@ def main() -> None:
     from tools.witness.executor.single import Singles
     from tools.witness.executor.tinygrad import run
 
-    singles = Singles(int(often), frozenset(filter(None, ops.split(","))))
+    asked = json.loads(options)
+    singles = Singles(
+        asked["often"], frozenset(asked["correct"]), asked["attribute"], frozenset(asked["waves"])
+    )
     run(dispatch, Path(checkout), singles)
     words = memory.differences(dispatch)
+    writers = (singles.stored.get(word.address) for word in words)
     print(
         json.dumps(
             {
@@ -38,7 +44,9 @@ def main() -> None:
                 "workgroup": dispatch.workgroup,
                 "differ": len(words),
                 "words": [asdict(word) for word in words[:_SHOWN]],
+                "waves": list(dict.fromkeys(w for w in writers if w is not None))[:_WAVES],
                 "wrong": [asdict(one) for one in singles.wrong],
+                "near": [asdict(one) for one in singles.near],
                 "looked_at": singles.counts.total(),
                 "unknown": dict(singles.unknown),
                 "corrected": dict(singles.corrected),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import itertools
 import struct
 import sys
 from pathlib import Path
@@ -56,7 +57,7 @@ def run(dispatch: Dispatch, checkout: Path, singles: Singles) -> None:
     rsrc1, rsrc2, properties = struct.unpack_from("<IIH", descriptor, 48)
     lds = -(-dispatch.lds // _LDS_STEP)
     rsrc2 = rsrc2 & ~(0x1FF << _LDS_SHIFT) | lds << _LDS_SHIFT
-    if singles.often or singles.correct:
+    if singles.often or singles.correct or singles.attribute:
         _watch(emu, singles, rsrc1 >> _MODE_SHIFT & 0xFF)
     code = dispatch.descriptor + entry
     end = next(r.end for r in dispatch.ranges if r.begin <= code < r.end)
@@ -70,6 +71,7 @@ def _watch(emu: Any, singles: Singles, mode: int) -> None:
     """Have each instruction looked at before and after it runs."""
     waves: dict[int, Registers] = {}
     alive: list[Any] = []
+    number = itertools.count()
     begin, decode_at = emu._init_wave, emu._decode_at
 
     def init_wave(*args: Any) -> Any:
@@ -78,7 +80,7 @@ def _watch(emu: Any, singles: Singles, mode: int) -> None:
         at = state.sgpr_buf._buf.va_addr
         vectors = (ctypes.c_uint32 * (256 * LANES)).from_address(state.vgpr_buf._buf.va_addr)
         scalars = (ctypes.c_uint32 * emu.SGPR_COUNT).from_address(at)
-        waves[at] = Registers(scalars, vectors, _SCC, mode)
+        waves[at] = Registers(scalars, vectors, _SCC, mode, next(number))
         return state
 
     def watched(pc: int, arch: str) -> Any:
@@ -87,6 +89,8 @@ def _watch(emu: Any, singles: Singles, mode: int) -> None:
 
         def fxn(*pointers: Any) -> None:
             registers = waves[pointers[0].value]
+            if singles.attribute:
+                singles.note_store(pc, registers)
             wanted = singles.expected(pc, registers)
             given = registers.wave(ours) if wanted is not None else None
             runtime.fxn(*pointers)

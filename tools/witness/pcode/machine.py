@@ -110,7 +110,7 @@ def _signs(n: int, width: int, absolute: int, negate: int) -> int:
 _MIXED = re.compile(r"v_fma_mix|v_dot|v_pk_")
 
 
-def _operand(wave: Wave, inst: Inst, text: str, name: str, arg: Arg, i: int, lane: int) -> int:
+def operand(wave: Wave, inst: Inst, text: str, name: str, arg: Arg, i: int, lane: int) -> int:
     n = wave.read(arg, lane)
     op = inst.op
     if op.startswith(("v_pk_", "v_dot2_f32")) and op != "v_pk_fmac_f16":
@@ -296,7 +296,7 @@ def _vector(wave: Wave, inst: Inst) -> None:
             if name == "SIMM32":
                 names[name] = Cell(wave.read(arg, lane) & _FULL, 32)
                 continue
-            cell = Cell(_operand(wave, inst, text, name, arg, given, lane), 64)
+            cell = Cell(operand(wave, inst, text, name, arg, given, lane), 64)
             names[name] = cell
             mixed.append(Cell(cell.n & _FULL, 32))
             given += 1

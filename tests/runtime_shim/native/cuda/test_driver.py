@@ -17,6 +17,7 @@ CHECKS = [
     *("launch", "library", "mixed", "variables", "shared", "limits", "extended", "memory"),
     *("streams", "contexts", "resolution", "facts", "fault", "forked", "ending", "threads"),
     *("reset", "boxes", "textures", "virtual_memory", "read_only_memory", "no_access_memory"),
+    "access_rights",
 ]
 
 

@@ -219,6 +219,7 @@ DRIVER = ROOT / "tests/runtime_shim/native/cuda/programs"
 CHECKS = (
     *("launch", "library", "mixed", "variables", "shared", "limits", "extended", "memory"),
     *("streams", "contexts", "threads", "forked", "ending"),
+    "access_rights",
 )
 
 

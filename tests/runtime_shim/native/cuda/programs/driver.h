@@ -60,6 +60,7 @@ void reset();
 void refused();
 void virtual_memory();
 void read_only_memory();
+void access_rights();
 void no_access_memory();
 void modules();
 void ptx();

@@ -220,3 +220,47 @@ void no_access_memory() {
   OK(saxpy_of(base, second - 256));
   RESULT(saxpy_of(second, base), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
+
+// Copies and fills keep to what cuMemSetAccess said, on every HIP library: no kernel takes part.
+void access_rights() {
+  start();
+  const CUdeviceptr base = mapped_pages(CU_MEM_ACCESS_FLAGS_PROT_READ), second = base + kPage;
+  CUdeviceptr other = 0;
+  OK(cuMemAlloc(&other, 4096));
+  OK(cuMemsetD32(other, 5, 1024));
+  int words[32] = {};
+  OK(cuMemcpyDtoH(words, second - 64, sizeof words));  // a copy across both
+  EXPECT(words[0] == 0x3f800000 && words[31] == 0x3f800000);
+  RESULT(cuMemcpyHtoD(second - 64, words, sizeof words), CUDA_ERROR_INVALID_VALUE);
+  RESULT(cuMemcpyHtoDAsync(second, words, 4, nullptr), CUDA_ERROR_INVALID_VALUE);
+  RESULT(cuMemcpyDtoD(second, other, 4), CUDA_ERROR_INVALID_VALUE);
+  RESULT(cuMemsetD8(second - 2, 5, 4), CUDA_ERROR_INVALID_VALUE);
+  RESULT(cuMemsetD32(second, 5, 1), CUDA_ERROR_INVALID_VALUE);
+  CUDA_MEMCPY2D box = {};
+  box.srcMemoryType = box.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  box.srcDevice = other;
+  box.srcPitch = 128;
+  box.dstDevice = second - 64;  // its second row is in the second page
+  box.dstPitch = 128;
+  box.WidthInBytes = 64;
+  box.Height = 2;
+  RESULT(cuMemcpy2D(&box), CUDA_ERROR_INVALID_VALUE);
+  box.dstDevice = second - 192;
+  OK(cuMemcpy2D(&box));
+
+  const CUmemAccessDesc none = access(CU_MEM_ACCESS_FLAGS_PROT_NONE), both = access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  OK(cuMemSetAccess(second, kPage, &none, 1));
+  RESULT(cuMemcpyDtoH(words, second, 4), CUDA_ERROR_INVALID_VALUE);
+  RESULT(cuMemcpyDtoD(other, second - 4, 8), CUDA_ERROR_INVALID_VALUE);
+  RESULT(cuMemsetD32(second, 5, 1), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemSetAccess(second, kPage, &both, 1));
+  OK(cuMemsetD32(second, 9, 1));
+  OK(cuMemcpyDtoH(words, second, 8));
+  EXPECT(words[0] == 9 && words[1] == 0x3f800000);
+  OK(cuMemUnmap(second, kPage));
+  RESULT(cuMemcpyDtoH(words, second, 4), CUDA_ERROR_INVALID_VALUE);
+  RESULT(cuMemcpyHtoD(second, words, 4), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemcpyDtoH(words, second - 4, 4));
+  OK(cuMemUnmap(base, kPage));
+  OK(cuMemFree(other));
+}
