@@ -8,8 +8,15 @@ from typing import Any
 
 import pytest
 
+from sassxlate.lowering.codeobject.code_object import read
 from sassxlate.lowering.emulate.options import CompileOptions, Isa, host_isa
-from sassxlate.lowering.emulate.runner import BaselineKernel, LoadedPack
+from sassxlate.lowering.emulate.runner import (
+    BaselineKernel,
+    EmulatedDevice,
+    LoadedPack,
+    run_image,
+    setup_of,
+)
 from sassxlate.lowering.emulate.stencils import known, pack
 from sassxlate.lowering.emulate.stencils.stencil import UNALIGNED
 
@@ -49,3 +56,17 @@ def baseline(code: bytes, options: CompileOptions, entry: int = 0) -> BaselineKe
         built = BaselineKernel(packs, code, entry, mode_of(options), options.counts)
     assert built.entry is not None, (built.why, built.missing)
     return built
+
+
+def run_stencils(
+    data: bytes, kernel: str, grid: int, block: int, kernarg: bytes, device: EmulatedDevice
+) -> None:
+    """As ``runner.run_code_object``, by the baseline tier."""
+    found = (code_object := read(data)).kernel(kernel)
+    options = CompileOptions(
+        float_mode=found.descriptor.float_mode,
+        ieee=found.descriptor.ieee_mode,
+        dx10_clamp=found.descriptor.dx10_clamp,
+    )
+    built = baseline(code_object.text, options, found.entry)
+    run_image(built, setup_of(found.descriptor), grid, block, kernarg, device)

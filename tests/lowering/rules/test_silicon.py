@@ -24,9 +24,13 @@ from sassxlate.lowering.select.translated import Translated
 from .silicon import FOLDER, SLOT, VECTORS, Form, Words, differing, forms, inputs, measured
 
 
-def emulated(form: Form, change: Callable[[Translated], Translated] | None = None) -> Words:
+def emulated(
+    form: Form,
+    change: Callable[[Translated], Translated] | None = None,
+    run: Callable[[bytes, str, int, int, bytes, EmulatedDevice], None] = run_code_object,
+) -> Words:
     """(vector, word) as the translation computes it; ``change`` is what is done to the translation
-    before.  Raises the error of a refusal."""
+    before, ``run`` executes it.  Raises the error of a refusal."""
     cubin = parse_cubin((FOLDER / "template.cubin").read_bytes())
     (kernel,) = cubin.kernels
     code = bytearray(kernel.code)
@@ -41,7 +45,7 @@ def emulated(form: Form, change: Callable[[Translated], Translated] | None = Non
     pointers = np.array([source, target], dtype="<u8").tobytes()
     grid, block = (VECTORS // 32, 1, 1), (32, 1, 1)
     arguments = translated.launch.kernarg(pointers, block, grid, {})
-    run_code_object(translated.code_object, kernel.name, VECTORS // 32, 32, arguments, device)
+    run(translated.code_object, kernel.name, VECTORS // 32, 32, arguments, device)
     return np.frombuffer(device.read(target, VECTORS * 12), dtype="<u4").reshape(VECTORS, 3)
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 import struct
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from sassxlate.disasm.containers.cubin import parse_cubin
 from sassxlate.disasm.sass import decode
-from sassxlate.disasm.sass.semantics.warp_state import LANES, Bytes, Mask, executing
+from sassxlate.disasm.sass.semantics.warp_state import LANES, Bytes, Mask, Words, executing
 from sassxlate.errors import LoweringError
 from sassxlate.lowering.emulate.runner import EmulatedDevice, run_code_object
 from sassxlate.lowering.pipeline import translate_kernel
@@ -44,8 +45,20 @@ def _nan(memory: Bytes, sort: str) -> NDArray[np.bool_]:
     return np.repeat(found, value.dtype.itemsize, axis=-1)
 
 
-def _wrong(word: Word) -> str:
-    """The difference of the translation of a word; raises LoweringError if it is refused."""
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a translated word left: the lanes' results (warp, lane, word) and the memory."""
+
+    real: Words
+    after: Bytes
+    before: Warps
+
+
+def ran(
+    word: Word,
+    run: Callable[[bytes, str, int, int, bytes, EmulatedDevice], None] = run_code_object,
+) -> Ran:
+    """Runs the translation of a word; raises LoweringError if it is refused."""
     (kernel,) = (cubin := parse_cubin(patched(word.word, word.space))).kernels
     done = translate_kernel(replace(cubin, kernels=(kernel,)), kernel.name)
     device = EmulatedDevice(1 << 22)
@@ -60,11 +73,18 @@ def _wrong(word: Word) -> str:
     words = constants(fixture.SEED)
     given = struct.pack("<QQQ", source, target, field) + words.tobytes()
     segment = done.launch.kernarg(given, (LANES, 1, 1), (WARPS, 1, 1), {"locks": locks})
-    run_code_object(done.code_object, kernel.name, WARPS, LANES, segment, device)
+    run(done.code_object, kernel.name, WARPS, LANES, segment, device)
     shape = (WARPS, LANES, RESULT)
     real = np.frombuffer(device.read(target, WARPS * LANES * RESULT * 4), "<u4").reshape(shape)
     after = np.frombuffer(device.read(field, memory.size), np.uint8).reshape(memory.shape)
-    warps = Warps(records, memory.copy(), words, field, word.space)
+    return Ran(real, after, Warps(records, memory.copy(), words, field, word.space))
+
+
+def _wrong(word: Word) -> str:
+    """The difference of the translation of a word; raises LoweringError if it is refused."""
+    found = ran(word)
+    real, after, warps = found.real, found.after, found.before
+    ins = decode(word.word, 0, 90, strict=False)
     differ: Mask = np.not_equal(real, meant(word.word, 90, warps))
     whole: Mask = np.asarray(executing(ins, warps).all(axis=1, keepdims=True))
     differ[..., _UNIFORM] &= whole[..., None]
@@ -112,13 +132,15 @@ def _judge(words: list[Word]) -> Counter[str]:
 _LEFT = re.compile(r"(@\S+ )?ATOM\.E\.(MIN\.64|AND\.64|ADD\.F).*")
 
 
-def _words() -> list[Word]:
+def all_words() -> list[Word]:
     words = [m.word for m in fixture.measured() if m.word.kind.partition(" ")[0] != "misaligned"]
     return [w for w in words if w.space != "window" or not _LEFT.fullmatch(w.text)]
 
 
 def test_some_words() -> None:
-    chosen = [w for w in _words() if _QUICK.fullmatch(w.text) and w.space in ("", "shared", "copy")]
+    chosen = [
+        w for w in all_words() if _QUICK.fullmatch(w.text) and w.space in ("", "shared", "copy")
+    ]
     counts = _judge(chosen)
     assert counts["equal"] >= 24
     assert not counts["refused"]
@@ -126,4 +148,4 @@ def test_some_words() -> None:
 
 @pytest.mark.sweep
 def test_many_words() -> None:
-    assert _judge(_words()[::11])["equal"] > 120
+    assert _judge(all_words()[::11])["equal"] > 120
