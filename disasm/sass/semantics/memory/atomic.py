@@ -185,7 +185,20 @@ def atom(x: WarpView) -> Results:
 
     near = what.kind in ("signed", "unsigned") and (what.bits == 32 or op in ("ADD", "EXCH"))
     done = _done(x, where, near, True)
-    return _given(x, x.warp.update(space, where, what.size, done, change), done)
+    before = x.warp.update(space, where, what.size, done, change)
+    if x.has("POPC"):
+        before = before_all(before, where, done)
+    return _given(x, before, done)
+
+
+def before_all(before: Bytes, where: Addresses, done: Mask) -> Bytes:
+    """The value from before the whole warp's increments, of which each lane saw those of the lanes
+    before it (measured, docs/errata.md)."""
+    place = np.broadcast_to(where, done.shape)
+    same = (place[..., :, None] == place[..., None, :]) & done[..., None, :]
+    earlier = np.tril(np.ones(same.shape[-2:], dtype=np.bool_), -1)
+    rank = (same & earlier).sum(axis=-1).astype(np.uint32)
+    return as_bytes(as_words(before) - rank[..., None])
 
 
 def swap(x: WarpView) -> Results:

@@ -8,7 +8,8 @@ import pytest
 
 from sassxlate.disasm.sass import decode
 from sassxlate.disasm.sass.semantics import NoSemantics
-from sassxlate.disasm.sass.semantics.warp_state import SemanticsFault
+from sassxlate.disasm.sass.semantics.memory.atomic import before_all
+from sassxlate.disasm.sass.semantics.warp_state import SemanticsFault, as_bytes, as_words
 from tools.silicon.warps import fixture
 from tools.silicon.warps.inputs import constants, made
 from tools.silicon.warps.kept import SHOWN, WARPS, digest
@@ -61,3 +62,19 @@ def test_some_measured_words() -> None:
 @pytest.mark.sweep
 def test_all_measured_words() -> None:
     _check(list(fixture.measured()))
+
+
+def test_a_counting_increment_gives_what_was_before_all() -> None:
+    """ATOMS.POPC.INC: lanes of a warp that share a word get one value, also beyond 2**32; two warps
+    that take turns get two (an H100: docs/errata.md)."""
+    where = np.array([[0, 4] * 16, [0] * 32], dtype=np.uint64)
+    done = np.ones((2, 32), dtype=np.bool_)
+    done[0, 2] = False
+    seen = np.zeros((2, 32), dtype=np.uint32)
+    seen[0, [n for n in range(0, 32, 2) if n != 2]] = (np.arange(15) + 0xFFFFFFFE) & 0xFFFFFFFF
+    seen[0, 1::2] = np.arange(16) + 7
+    seen[1] = np.arange(32) + 13  # after the first warp's fifteen
+    got = as_words(before_all(as_bytes(seen[..., None]), where, done))[..., 0]
+    assert set(got[0, ::2][done[0, ::2]].tolist()) == {0xFFFFFFFE}
+    assert set(got[0, 1::2].tolist()) == {7}
+    assert set(got[1].tolist()) == {13}

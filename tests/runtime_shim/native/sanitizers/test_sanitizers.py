@@ -5,6 +5,7 @@ Programs of the other tests run as they do there; the sanitizers must have nothi
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -50,8 +51,12 @@ def libraries(kind: str) -> Path:
     """The libraries of the preset, built."""
     cmake = _need("cmake")
     _need("ninja")
-    subprocess.run([cmake, "--preset", kind], cwd=NATIVE, check=True, stdout=subprocess.DEVNULL)
-    subprocess.run([cmake, "--build", "--preset", kind], cwd=NATIVE, check=True)
+    folder = ROOT / "build"
+    folder.mkdir(exist_ok=True)
+    with open(folder / f"{kind}.lock", "w") as lock:  # one build for all of pytest's processes
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        subprocess.run([cmake, "--preset", kind], cwd=NATIVE, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([cmake, "--build", "--preset", kind], cwd=NATIVE, check=True)
     return ROOT / "build" / kind / "installed" / "lib"
 
 
