@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "halves.h"
+#include "host_cpu.h"
 #include "parallel.h"
 #include "pass.h"
 #include "tables.h"
@@ -19,14 +20,12 @@ template <class T>
 const Engine<T> &engine();
 template <>
 const Engine<float> &engine() {
-  static const Engine<float> &chosen =
-      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? avx2::kFloat : baseline::kFloat;
+  static const Engine<float> &chosen = host_runs(0) ? avx2::kFloat : baseline::kFloat;
   return chosen;
 }
 template <>
 const Engine<double> &engine() {
-  static const Engine<double> &chosen =
-      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? avx2::kDouble : baseline::kDouble;
+  static const Engine<double> &chosen = host_runs(0) ? avx2::kDouble : baseline::kDouble;
   return chosen;
 }
 

@@ -4,6 +4,7 @@
 #include "carried.h"
 #include "counts.h"
 #include "files.h"
+#include "host_cpu.h"
 #include "log.h"
 #include "service.h"
 #include "state.h"
@@ -26,14 +27,6 @@ static_assert(sizeof(SxWave) == 0x300 && offsetof(SxWave, exec) == 0x280 && offs
 static_assert(sizeof(SxImageHeader) <= 4096);
 
 constexpr uint64_t kHeaderPage = 4096;
-
-bool host_runs(uint32_t isa) {
-  __builtin_cpu_init();
-  bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  if (isa == 0) return avx2;
-  return isa == 1 && avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-}
 
 bool header_fits(const SxImageHeader &h, size_t file_size, const std::string &kernel, bool strict,
                  std::string &why) {

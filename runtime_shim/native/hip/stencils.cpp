@@ -1,5 +1,7 @@
 #include "stencils.h"
 
+#include "host_cpu.h"
+
 #include <algorithm>
 #include <cstring>
 #include <mutex>
@@ -80,14 +82,6 @@ class Region {
 Region &region() {
   static Region *const one = new Region;  // kernels of other threads may outlive static destructors
   return *one;
-}
-
-bool host_runs(uint32_t isa) {
-  __builtin_cpu_init();
-  bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  if (isa == 0) return avx2;
-  return isa == 1 && avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 
 }  // namespace
