@@ -20,8 +20,9 @@ V4 = {*V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
 # Bits by the names of /proc/cpuinfo: word, bit (Intel's SDM, volume 2, CPUID).
 BITS = {
     "fma": (0, 12), "movbe": (0, 22), "popcnt": (0, 23), "osxsave": (0, 27), "avx": (0, 28),
-    "f16c": (0, 29), "bmi1": (1, 3), "avx2": (1, 5), "bmi2": (1, 8), "avx512f": (1, 16), "avx512dq": (1, 17),
-    "avx512cd": (1, 28), "avx512bw": (1, 30), "avx512vl": (1, 31), "abm": (2, 5),
+    "f16c": (0, 29), "bmi1": (1, 3), "avx2": (1, 5), "bmi2": (1, 8), "avx512f": (1, 16),
+    "avx512dq": (1, 17), "avx512cd": (1, 28), "avx512bw": (1, 30), "avx512vl": (1, 31),
+    "abm": (2, 5),
 }  # fmt: skip
 XCR0 = {"sse": 1, "ymm": 2, "opmask": 5, "zmm_hi256": 6, "hi16_zmm": 7}
 
