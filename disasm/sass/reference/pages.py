@@ -193,7 +193,7 @@ def index(only: int | None = None) -> str:
         "",
         f"{len(names)} mnemonics in {forms:,} forms, {everywhere}: a page each, with its bits,",
         "operands, modifiers, architectures and examples. [The common layout](layout.md) says how",
-        "to read them. `sassxlate isa --write` makes the pages of the encoding tables that",
+        "to read them. `sassxlate isa -o DIR` makes the pages of the encoding tables that",
         "decoder and assembler run on.",
         "",
     ]
