@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import hashlib
 import json
 import os
 from collections import Counter
@@ -74,6 +75,15 @@ def read_ids(folder: Path) -> dict[str, set[str]]:
         for key, split in zip(table["id"].to_pylist(), table["split"].to_pylist(), strict=True):
             out.setdefault(split, set()).add(key)
     return out
+
+
+def digest_of(folder: Path) -> str:
+    """The digest of a finished dataset; "" if it has none (an earlier version wrote it)."""
+    try:
+        sheet = json.loads((folder / "datasheet.json").read_text(encoding="utf-8"))
+        return str(sheet.get("digest", ""))
+    except (OSError, ValueError, AttributeError):
+        return ""
 
 
 def split_shards(folder: Path, split: str) -> list[Path]:
@@ -152,8 +162,9 @@ def finish(folder: Path, licences: Mapping[str, str] | None = None) -> dict[str,
     """Makes the shards of the splits and the datasheet from the units; returns the datasheet.
 
     Each question is in a split once, with its cheapest answer; the order is that of the
-    questions' hashes.  ``in_train`` marks a held-out row whose question is also in the training
-    split.  ``licences`` are texts by patterns of file names.
+    questions' hashes.  No question of a held-out split is in the training split, in whatever
+    architecture's forms: such rows are left out, and counted as ``trained``.  The sheet's
+    ``digest`` is of all questions and answers.  ``licences`` are texts by patterns of file names.
 
     Raises ModelError SX1044 if there is nothing.
     """
@@ -162,7 +173,11 @@ def finish(folder: Path, licences: Mapping[str, str] | None = None) -> dict[str,
         raise ModelError("SX1044", f"{folder} has no rows yet")
     best: dict[str, dict[str, tuple[int, int, int]]] = {s: {} for s in SPLITS}
     times: dict[str, Counter[str]] = {s: Counter() for s in SPLITS}
-    for n, table in enumerate(_tables(paths, ("id", "split", "cost", "count"))):
+    said: dict[str, str] = {}
+    for n, table in enumerate(_tables(paths, ("id", "split", "cost", "count", "said"))):
+        if "said" in table.column_names:
+            forms = zip(table["id"].to_pylist(), table["said"].to_pylist(), strict=True)
+            said |= {key: form for key, form in forms if form}
         columns = (table[c].to_pylist() for c in ("id", "split", "cost", "count"))
         for at, (key, split, price, count) in enumerate(zip(*columns, strict=True)):
             mine = best[split]
@@ -170,10 +185,17 @@ def finish(folder: Path, licences: Mapping[str, str] | None = None) -> dict[str,
             if key not in mine or price < mine[key][0]:
                 mine[key] = (price, n, at)
     sheet = _sheet(folder, licences or {})
+    trained = {*best["train"], *(said[key] for key in best["train"] if key in said)}
+    digest = hashlib.blake2b(digest_size=16)
     for split in SPLITS:
-        chosen = best[split]
-        made = _shards(folder / split, paths, chosen, times[split], best["train"])
-        sheet["splits"][split] |= made
+        every = best[split]
+        chosen = every if split == "train" else {
+            key: place for key, place in every.items()
+            if key not in trained and said.get(key, key) not in trained
+        }  # fmt: skip
+        made = _shards(folder / split, paths, chosen, times[split], digest)
+        sheet["splits"][split] |= {**made, "trained": len(every) - len(chosen)}
+    sheet["digest"] = digest.hexdigest()
     _write_sheet(folder, sheet)
     return sheet
 
@@ -183,9 +205,10 @@ def _shards(
     paths: Sequence[Path],
     chosen: Mapping[str, tuple[int, int, int]],
     times: Mapping[str, int],
-    train: Mapping[str, object],
+    digest: hashlib.blake2b,
 ) -> dict[str, Any]:
     """Writes the shards of one split, by the questions' hashes; returns counts of their contents.
+    ``digest`` takes their questions and answers.
 
     Each file is read once for all shards, whose rows are then in memory: a gigabyte per million
     rows."""
@@ -200,7 +223,8 @@ def _shards(
     for n, table in zip(numbers, _tables([paths[n] for n in numbers]), strict=True):
         places |= {key: len(places) + i for i, key in enumerate(wanted[n])}
         parts.append(table.drop_columns(["split"]).take([chosen[key][2] for key in wanted[n]]))
-    every: Any = arrow.concat_tables(parts) if parts else None
+    # Units of an earlier version have no column ``said``.
+    every: Any = arrow.concat_tables(parts, promote_options="default") if parts else None
     order = sorted(places)
     files: list[str] = []
     sums: Counter[str] = Counter()
@@ -211,16 +235,14 @@ def _shards(
         table = table.set_column(
             table.schema.get_field_index("count"), "count", arrow.array([times[k] for k in keys])
         )
-        if folder.name != "train":
-            table = table.append_column("in_train", arrow.array([k in train for k in keys]))
+        for key, answer in zip(keys, table["answer"].to_pylist(), strict=True):
+            digest.update(f"{folder.name} {key} {answer}\n".encode())
         name = f"{shard:05d}.parquet"
         _write(folder / name, table)
         files.append(name)
         sums["pairs"] += table.num_rows
         for column in ("cost", "rules_cost", "sass", "rdna", "count"):
             sums[column] += sum(table[column].to_pylist())
-        if folder.name != "train":
-            sums["in_train"] += sum(table["in_train"].to_pylist())
         for column, counted in by.items():
             counted.update(str(v) for v in table[column].to_pylist())
     for old in folder.glob("*.parquet"):
@@ -290,7 +312,7 @@ def _lines(sheet: Mapping[str, Any]) -> Iterable[str]:
     )
     yield (
         "| split | programs | pairs | occurrences | SASS | RDNA3 | cost / rules' | by search "
-        "| by a model | also in train |"
+        "| by a model | left out: in train |"
     )
     yield "|---|---|---|---|---|---|---|---|---|---|"
     for name, s in sheet["splits"].items():
@@ -302,7 +324,7 @@ def _lines(sheet: Mapping[str, Any]) -> Iterable[str]:
         searched, modelled = by["search"] + by["lifted"], by["model"]
         yield (
             f"| {name} | {s['programs']} | {s['pairs']} | {s['count']} | {s['sass']} | {s['rdna']} "
-            f"| {ratio:.3f} | {searched:.1%} | {modelled:.1%} | {s.get('in_train', '')} |"
+            f"| {ratio:.3f} | {searched:.1%} | {modelled:.1%} | {s.get('trained', '')} |"
         )
     yield "\nArchitectures:\n"
     for name, s in sheet["splits"].items():
@@ -332,10 +354,11 @@ def _lines(sheet: Mapping[str, Any]) -> Iterable[str]:
     yield "\n| source | files | pairs | licence |\n|---|---|---|---|"
     for name, s in sheet["sources"].items():
         yield f"| {name} | {s['files']} | {s['pairs']} | {s['licence']} |"
+    yield f"\nDigest of the questions and answers: {sheet['digest']}."
     yield f"\n{sheet['cpu_seconds']} seconds of a processor."
 
 
 __all__ = [
-    "MODEL", "SPLITS", "best_rows", "finish", "model_reports", "read_ids", "read_rows",
+    "MODEL", "SPLITS", "best_rows", "digest_of", "finish", "model_reports", "read_ids", "read_rows",
     "read_shard", "read_split", "reports", "split_shards", "write_rows",
 ]  # fmt: skip

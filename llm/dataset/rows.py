@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from sassxlate.disasm.containers.values import Cubin
 from sassxlate.errors import EncodeError, SassxlateError
 from sassxlate.llm.language.older_forms.restate import too_long
+from sassxlate.llm.language.prompt import question_words
 from sassxlate.lowering.engine.parts import no_guard, parts
 from sassxlate.lowering.optimize.cost import cost
 from sassxlate.lowering.optimize.lift.candidates import Known, relowered
@@ -45,6 +46,7 @@ class TrainingPair:
     modulo: str
     by: str
     count: int = 1
+    said: str = ""  # the id of the question as a model is asked it, in older forms; "": the same
 
 
 def row_id(text: str) -> str:
@@ -145,7 +147,7 @@ class Harvest:
         if key in self.of_parts:
             self.of_parts.remove(key)
             self.counts["part"] -= 1
-        row = _row(region, answer, (after, before), modulo, by, (arch, program, name))
+        row = _row(region, regs, answer, (after, before), modulo, by, (arch, program, name))
         self.rows[key] = row
         self._parts(region, regs, code, row)
 
@@ -195,7 +197,8 @@ class Harvest:
             self.counts["part"] += 1
             by = "rules" if answer == rules else "search" if whole.by == "rules" else whole.by
             place = whole.arch, whole.program, whole.kernel
-            self.rows[key] = _row(part, answer, (price, before), verdict.modulo, by, place)
+            costs = price, before
+            self.rows[key] = _row(part, regs, answer, costs, verdict.modulo, by, place)
         return code
 
     def taken(self) -> list[TrainingPair]:
@@ -216,6 +219,7 @@ def _rules(region: CutRegion) -> str:
 
 def _row(
     region: CutRegion,
+    regs: RegisterMap,
     answer: str,
     costs: tuple[int, int],
     modulo: Sequence[str],
@@ -226,11 +230,12 @@ def _row(
     architecture, the program and the kernel."""
     assert region.asked is not None
     text = region.asked.text
+    said = question_words(region.block, regs, region.live_out, region.asked).text
     arch, program, kernel = place
     return TrainingPair(
         row_id(text), text, answer, _rules(region) if by != "rules" else "", costs[0], costs[1],
         len(region.block.instructions), _count(answer), arch, program, kernel,
-        "; ".join(modulo), by,
+        "; ".join(modulo), by, said=row_id(said) if said != text else "",
     )  # fmt: skip
 
 

@@ -128,3 +128,9 @@ def joined(shards: Sequence[Shard]) -> Shard:
         shards[0].vocabulary,
         {"joined": [dict(s.about) for s in shards]},
     )
+
+
+def datasets(shard: Shard) -> list[str]:
+    """The digests of the datasets that a shard, or several joined ones, were written from."""
+    every = [shard.about, *shard.about.get("joined", [])]
+    return sorted({str(about["dataset"]) for about in every if about.get("dataset")})

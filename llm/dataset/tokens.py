@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from sassxlate.errors import ModelError
 from sassxlate.llm.dataset import shards
-from sassxlate.llm.dataset.files import read_shard, split_shards
+from sassxlate.llm.dataset.files import digest_of, read_shard, split_shards
 from sassxlate.llm.language import tokenizer
 from sassxlate.processes import die_with_parent
 
@@ -27,7 +27,7 @@ class Written:
     bytes: int
 
 
-_Job: TypeAlias = "tuple[Path, Path, str]"  # the dataset's shard, the tokens', the split
+_Job: TypeAlias = "tuple[Path, Path, dict[str, str]]"  # the dataset's shard, the tokens', about
 
 
 def write_tokens(
@@ -46,8 +46,9 @@ def write_tokens(
     Raises ModelError SX1044 if the split has no rows, SX1041 if a process dies.
     """
     out.mkdir(parents=True, exist_ok=True)
+    about = {"split": split, "dataset": digest_of(folder)}
     made: list[_Job] = [
-        (path, out / f"{split}-{number:03d}.tokens", split)
+        (path, out / f"{split}-{number:03d}.tokens", about)
         for number, path in enumerate(split_shards(folder, split))
     ]
     written: list[Written] = []
@@ -84,13 +85,13 @@ def _written(made: Sequence[_Job], jobs: int) -> Generator[Written]:
 
 
 def _write(job: _Job) -> Written:
-    source, path, split = job
+    source, path, about = job
     examples = [
         tokenizer.example(row["prompt"].split(), row["answer"].split())
         for row in read_shard(source, ("prompt", "answer"))
     ]
     vocabulary = tokenizer.digest(tokenizer.vocabulary())
-    size = shards.write(path, examples, vocabulary, {"split": split})
+    size = shards.write(path, examples, vocabulary, about)
     return Written(path, len(examples), size)
 
 

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sassxlate.errors import ModelError
-from sassxlate.llm.inference.qwen2 import read_config
+from sassxlate.llm.inference.qwen2 import read_config, read_json
 
 if TYPE_CHECKING:
     from sassxlate.llm.inference.language_model import LanguageModel
 
 WEIGHTS = Path(__file__).parents[1] / "weights"
 MODEL = "SASSXLATE_MODEL"
-EXTRA = ("torch", "transformers", "safetensors")
 
 
 def shipped() -> Path | None:
@@ -33,7 +32,8 @@ def language_model(model: str | None, device: str = "auto", seed: int = 0) -> La
     """The model that is named: a folder, a hub's identifier, or the shipped model (None).
 
     A small Qwen2 of the block language runs by itself on a CPU, anything else with transformers.
-    Raises ModelError: SX1001 if there is none, SX1002 to SX1005 as for reading it.
+    Raises ModelError: SX1001 if there is none, SX1002 to SX1005 as for reading it; SX1004 for
+    another architecture without transformers.
     """
     from sassxlate.llm.inference.block_model import BlockModel
     from sassxlate.llm.inference.transformers_model import TransformersModel, place_of
@@ -62,9 +62,13 @@ def _small(folder: Path) -> bool:
     try:
         return read_config(folder).parameters < 200_000_000
     except ModelError as error:
-        if error.code == "SX1004" and installed("torch", "transformers"):
+        if error.code != "SX1004":
+            raise
+        if installed("torch", "transformers"):
             return False
-        raise
+        kind = read_json(folder).get("model_type")
+        text = f"a {kind} model needs torch and transformers; pip install 'sassxlate[llm]'"
+        raise ModelError("SX1004", text, error.where) from None
 
 
-__all__ = ["EXTRA", "MODEL", "installed", "language_model", "shipped"]
+__all__ = ["MODEL", "installed", "language_model", "shipped"]

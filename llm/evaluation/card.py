@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sassxlate.errors import ModelError, Where
+from sassxlate.llm.evaluation import over_search
 from sassxlate.llm.inference import safetensors
 from sassxlate.llm.inference.qwen2 import read_config
 from sassxlate.lowering.optimize.regions import LONGEST
@@ -109,15 +110,18 @@ def _data(sheet: Data) -> Iterator[str]:
     yield "## Data\n"
     yield (
         "Pairs of a SASS region in canonical form and the cheapest RDNA3 for it that is known and "
-        "proved.  Splits are of programs.\n"
+        "proved.  Splits are of programs, and no question of a held-out one is in training, in "
+        "whatever architecture's forms."
     )
-    yield "| split | programs | pairs | occurrences | cost, rules' is 1 | also in train |"
+    if sheet.get("digest"):
+        yield f"Digest of the questions and answers: `{sheet['digest']}`."
+    yield "\n| split | programs | pairs | occurrences | cost, rules' is 1 | left out: in train |"
     yield "|---|---|---|---|---|---|"
     for name, s in sheet["splits"].items():
         if s.get("pairs"):
             yield (
                 f"| {name} | {s['programs']:,} | {s['pairs']:,} | {s['count']:,} |"
-                f" {s['cost'] / s['rules_cost']:.3f} | {s.get('in_train', '')} |"
+                f" {s['cost'] / s['rules_cost']:.3f} | {s.get('trained', '')} |"
             )
     yield "\n| source | files | pairs | licence |"
     yield "|---|---|---|---|"
@@ -153,6 +157,9 @@ def _figures(f: Data) -> Iterator[str]:
             f"\n{names}, which is not in the training data, compared with the others: "
             f"{apart['first']:+.2f} points at 1 sample, {apart['best']:+.2f} at {n}."
         )
+    if f.get("over_search"):
+        yield ""
+        yield from over_search.markdown(f["over_search"], n)
     yield f"\n| SASS instructions | distinct | Proved@1 | Proved@{n} | mean cost |"
     yield "|---|---|---|---|---|"
     for name, row in f["blocks"]["all"]["by_length"].items():

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean, median
 from typing import Any, Final
 
+from sassxlate.llm.evaluation import over_search
 from sassxlate.llm.evaluation.corpus import (
     Corpus,
     EvaluationBlock,
@@ -50,6 +51,7 @@ def figures(corpus: Corpus, run: EvaluationRun, samples: int) -> dict[str, Any]:
             **{name: blocks_of(mine) for name, mine in arches.items()},
             "all": blocks_of(pairs),
         },
+        "over_search": over_search.figures({**arches, "all": pairs}, run),
         "apart": _apart(pairs),
         "whole_programs": (
             {f"sm_{a}": _programs(corpus, run, a) for a in corpus.arches} if whole else None

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 from sassxlate.errors import ModelError, Where
 from sassxlate.llm.evaluation.corpus import Key
 
-FORMAT = 2
+FORMAT = 3
 
 Outcome: TypeAlias = Literal["Proved", "Refuted", "Unknown", "refused", "long"]
 
@@ -48,7 +48,9 @@ class BlockResult:
     """A finished block.  ``first`` is the likeliest answer; ``best`` the proved one, as a whole, in
     parts or of further answers, or ``first`` if none is.  ``answers`` is the number of answers that
     contain an instruction of it, ``rules_proved`` whether the rules' own code is proved (tried only
-    if no answer is), ``seconds`` the time of proving the first answer."""
+    if no answer is), ``seconds`` the processor time of proving the first answer.  ``search`` is the
+    cost of what `--engine search` takes for the block, the rules' code if nothing is cheaper, and
+    ``search_s`` the search's processor time, proofs included."""
 
     arch: int
     key: str
@@ -57,12 +59,16 @@ class BlockResult:
     answers: int
     rules_proved: bool | None
     seconds: float
+    search: int | None = None
+    search_s: float = 0.0
 
 
 @dataclass(slots=True)
 class Batch:
     """Wall-clock seconds of one batch: ``questions`` asked and their answers proved at one
-    sample, then parts and further answers.  ``median``: all questions were of the median length."""
+    sample, then parts and further answers.  ``median``: all questions were of the median length.
+    ``asking_cpu_s`` and ``further_cpu_s`` are processor seconds: of asking at one sample, and of
+    all that comes after the first answer's proof."""
 
     questions: int
     judged: int
@@ -73,6 +79,8 @@ class Batch:
     further_proving_s: float = 0.0
     median: bool = False
     words: int = 0  # of answers, at one sample
+    asking_cpu_s: float = 0.0
+    further_cpu_s: float = 0.0
 
 
 @dataclass(slots=True)

@@ -6,6 +6,7 @@ import contextlib
 import multiprocessing
 import os
 import random
+import resource
 import signal
 import tempfile
 import time
@@ -30,6 +31,8 @@ from sassxlate.llm.evaluation.results import (
 from sassxlate.llm.inference.language_model import LanguageModel, Words
 from sassxlate.lowering.engine.gate import Gate, Judgement
 from sassxlate.lowering.engine.temporaries import packed, used
+from sassxlate.lowering.optimize.regions import CutRegion
+from sassxlate.lowering.optimize.search import improved
 from sassxlate.lowering.region.places import VTEMPS
 from sassxlate.lowering.region.text import answer_text, read_code
 from sassxlate.lowering.verify.steps.prover import Prover
@@ -61,18 +64,21 @@ class EvaluationSettings:
 @dataclass(frozen=True, slots=True)
 class ProofCase:
     """A block with numbered answers to judge; ``last``: if no answer is proved, try the rules'
-    code."""
+    code; ``searched``: the search is asked too."""
 
     block: EvaluationBlock
     answers: tuple[tuple[int, Words], ...]
     last: bool
+    searched: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
     answers: tuple[Answer, ...]
     rules_proved: bool | None
-    seconds: float
+    seconds: float  # of processor time
+    search: int | None = None
+    search_s: float = 0.0
 
 
 class Judge:
@@ -82,18 +88,34 @@ class Judge:
         tag = f"{settings.tag[:32]} {sources_tag()} {settings.timeout_ms}"
         self.store = VerdictStore(proofs, tag)
         self.prover = Prover(self.store.read, self.store.write, settings.timeout_ms)
+        # The model's answers are mostly the search's: neither profits from the other's proofs.
+        self.search_prover = Prover(timeout_ms=settings.timeout_ms)
         self.settings = settings
 
     def judge(self, case: ProofCase) -> Judged:
-        started = time.perf_counter()
         block = case.block
+        price, spent = self._searched(block) if case.searched else (None, 0.0)
+        started = time.process_time()
         out: list[Answer] = []
         for drawn, words in case.answers:
             out.append(self._answer(block, drawn, words))
         rules = None
         if case.last and not any(a.proved for a in out):
             rules = self._rules(block)
-        return Judged(tuple(out), rules, time.perf_counter() - started)
+        return Judged(tuple(out), rules, time.process_time() - started, price, spent)
+
+    def _searched(self, block: EvaluationBlock) -> tuple[int, float]:
+        """The cost of the search's code, or the rules', and the processor seconds of finding and
+        proving it."""
+        here = block.question
+        started = time.process_time()
+        found = None
+        with contextlib.suppress(SassxlateError, RecursionError, MemoryError):
+            rules = read_code(answer_text(block.rules, here).split(), here)
+            region = CutRegion(here.block, here.live_out, rules)
+            found = improved(region, here.regs, here, self.search_prover, rules)
+        spent = time.process_time() - started
+        return (block.cost if found is None else min(found.cost, block.cost)), spent
 
     def _answer(self, block: EvaluationBlock, drawn: int, words: Words) -> Answer:
         here = block.question
@@ -276,26 +298,30 @@ def _batch(
 ) -> tuple[list[BlockResult], Batch]:
     """Asks and proves the questions of ``groups``, each of one or more architectures."""
     clock = time.perf_counter
-    started = clock()
+    started, cpu = clock(), _cpu()
     answers = _asked(groups, proposer, 1)
-    asking = clock() - started
+    asking, asking_cpu = clock() - started, _cpu() - cpu
     words = sum(len(a) for mine in answers for a in mine)
     started = clock()
     only = settings.samples == 1
     cases = [
-        ProofCase(block, tuple(enumerate(mine)), only)
+        ProofCase(block, tuple(enumerate(mine)), only, searched=True)
         for group, mine in zip(groups, answers, strict=True)
         for block in group
     ]
     first = _judged(cases, proofs, settings)
-    batch = Batch(len(groups), len(cases), asking, clock() - started, words=words)
+    batch = Batch(
+        len(groups), len(cases), asking, clock() - started, words=words, asking_cpu_s=asking_cpu
+    )
     done = {(c.block.arch, c.block.key): (c, j) for c, j in zip(cases, first, strict=True)}
     again = [
         case
         for case, judged in done.values()
         if not only and judged.answers and not judged.answers[0].proved
     ]
+    cpu = _cpu()
     more = _further(again, done, proposer, settings, proofs, batch) if again else {}
+    batch.further_cpu_s = _cpu() - cpu
     return [_settled(case, judged, more.get(key)) for key, (case, judged) in done.items()], batch
 
 
@@ -345,19 +371,31 @@ def _asked(
     return proposer.answers([b.question for b in heads], samples, [b.vtemps for b in heads])
 
 
+def _cpu() -> float:
+    """Processor seconds of this process and of its children that have ended."""
+    every = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(one.ru_utime + one.ru_stime for one in every)
+
+
 def _settled(case: ProofCase, judged: Judged, more: tuple[Judged, int] | None) -> BlockResult:
     block = case.block
     arch, key = block.arch, block.key
     if not judged.answers:
         long = Answer("long", "long")
-        return BlockResult(arch, key, long, long, 0, judged.rules_proved, judged.seconds)
+        return BlockResult(
+            arch, key, long, long, 0, judged.rules_proved, judged.seconds, judged.search,
+            round(judged.search_s, 5),
+        )  # fmt: skip
     best = first = judged.answers[0]
     rules, seconds, count = judged.rules_proved, judged.seconds, len(judged.answers)
     if more is not None:
         further, count = more
         best = further.answers[0] if further.answers else first
         rules = further.rules_proved
-    return BlockResult(arch, key, first, best, count, rules, round(seconds, 4))
+    return BlockResult(
+        arch, key, first, best, count, rules, round(seconds, 5), judged.search,
+        round(judged.search_s, 5),
+    )  # fmt: skip
 
 
 __all__ = ["EvaluationSettings", "measure"]

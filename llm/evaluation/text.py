@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from sassxlate.llm.evaluation import over_search
 from sassxlate.output import table
 
 _NOT_ASKED = {
@@ -19,6 +20,8 @@ def lines(figures: Mapping[str, Any]) -> Iterator[str]:
     yield from _head(figures)
     yield ""
     yield from _blocks(figures)
+    yield ""
+    yield from over_search.lines(figures["over_search"], figures["samples"])
     yield ""
     yield from _lengths(figures)
     yield ""

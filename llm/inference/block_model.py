@@ -11,9 +11,10 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
+import json
 import multiprocessing
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -23,7 +24,7 @@ import numpy as np
 
 from sassxlate.errors import ModelError, Where
 from sassxlate.llm.inference.automaton import AnswerAutomaton, TokenMask, draw
-from sassxlate.llm.inference.qwen2 import Floats, Qwen2, Session, read_config
+from sassxlate.llm.inference.qwen2 import Floats, Qwen2, Session, read_json
 from sassxlate.llm.inference.qwen2_native import Fast, FastSession, fast
 from sassxlate.llm.language import tokenizer
 from sassxlate.lowering.region.text import RegionText
@@ -67,11 +68,9 @@ class BlockModel:
         self.model = Qwen2.load(folder)
         self.seed = seed
         self.workers = len(os.sched_getaffinity(0)) if workers is None else workers
-        digest = hashlib.blake2b(digest_size=8)
-        for path in [folder / "config.json", *sorted(folder.glob("*.safetensors"))]:
-            digest.update(path.read_bytes())
+        digest = digest_of_weights([folder / "config.json", *sorted(folder.glob("*.safetensors"))])
         self.told: Callable[[int, int], None] = lambda _, __: None
-        self.name = f"{folder.name}-{digest.hexdigest()}" + (f"-{seed}" if seed else "")
+        self.name = f"{folder.name}-{digest}" + (f"-{seed}" if seed else "")
 
     @cached_property
     def fast(self) -> Fast | None:
@@ -302,14 +301,23 @@ def _one_thread() -> None:
             library.scipy_openblas_set_num_threads64_(1)
 
 
-def check_vocabulary(folder: Path) -> None:
-    """ModelError SX1005 if a checkpoint's vocabulary is not the block language's."""
-    import json
+def digest_of_weights(files: Iterable[Path]) -> str:
+    """What makes two models different, for their names."""
+    digest = hashlib.blake2b(digest_size=8)
+    for path in files:
+        with path.open("rb") as stream:
+            while part := stream.read(1 << 24):
+                digest.update(part)
+    return digest.hexdigest()
 
+
+def check_vocabulary(folder: Path) -> None:
+    """ModelError SX1005 if a checkpoint's vocabulary is not the block language's, whatever its
+    architecture; SX1001 and SX1003 if its config.json cannot be read."""
     words = len(tokenizer.vocabulary())
-    config = read_config(folder)
-    if config.vocab != words:
-        text = f"{config.vocab} words; the block language has {words}"
+    vocab = read_json(folder).get("vocab_size")
+    if vocab != words:
+        text = f"{vocab} words; the block language has {words}"
         raise ModelError("SX1005", text, Where(str(folder)))
     try:
         about = json.loads((folder / "training.json").read_text(encoding="utf-8"))
@@ -320,4 +328,4 @@ def check_vocabulary(folder: Path) -> None:
         raise ModelError("SX1005", "trained for another vocabulary", Where(str(folder)))
 
 
-__all__ = ["BlockModel", "answer_limit", "check_vocabulary"]
+__all__ = ["BlockModel", "answer_limit", "check_vocabulary", "digest_of_weights"]

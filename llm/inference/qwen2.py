@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,20 +73,29 @@ class Config:
         }
 
 
+def read_json(folder: Path) -> dict[str, Any]:
+    """A checkpoint's config.json.  ModelError SX1001 if there is none, SX1003 if it is invalid."""
+    path = folder / "config.json"
+    try:
+        data: Any = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ModelError("SX1001", f"no model: {error.strerror}", Where(str(path))) from error
+    except ValueError as error:
+        raise ModelError("SX1003", f"no JSON: {error}", Where(str(path))) from None
+    if not isinstance(data, dict):
+        raise ModelError("SX1003", "no JSON object", Where(str(path)))
+    return cast("dict[str, Any]", data)
+
+
 def read_config(folder: Path) -> Config:
     """The sizes of a checkpoint.
 
     Raises ModelError: SX1001, there is none; SX1003, it is invalid; SX1004, it is not a Qwen2.
     """
     path = folder / "config.json"
-    try:
-        data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ModelError("SX1001", f"no model: {error.strerror}", Where(str(path))) from error
-    except ValueError as error:
-        raise ModelError("SX1003", f"no JSON: {error}", Where(str(path))) from None
+    data = read_json(folder)
     if data.get("model_type") != "qwen2":
-        text = f"a {data.get('model_type')} model; without torch and transformers only qwen2"
+        text = f"a {data.get('model_type')} model; this reads qwen2, transformers reads any"
         raise ModelError("SX1004", text, Where(str(path)))
     try:
         rope: dict[str, Any] = data.get("rope_parameters") or {}

@@ -7,16 +7,18 @@ words.  Nothing is downloaded unless a hub's identifier was given and the hub wa
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from sassxlate.errors import ModelError, Where
 from sassxlate.llm.inference.automaton import AnswerAutomaton
-from sassxlate.llm.inference.block_model import answer_limit, check_vocabulary
+from sassxlate.llm.inference.block_model import answer_limit, check_vocabulary, digest_of_weights
 from sassxlate.llm.language import tokenizer
 from sassxlate.lowering.region.text import RegionText
 from sassxlate.lowering.target import DEFAULT
@@ -26,6 +28,9 @@ Words = tuple[str, ...]
 ALLOW_HUB = "SASSXLATE_ALLOW_HUB"
 _HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _FENCE = re.compile(r"```[a-z0-9]*\n(.*?)(?:```|$)", re.DOTALL)
+BATCH = 16  # rows that are generated at once
+_LEAST = 32  # tokens: less is no room for an answer
+_LOOKED = 8  # tokens between two looks for the end of a text's block
 INSTRUCTION = (
     f"Translate the following basic block of NVIDIA SASS to AMD RDNA3 ({DEFAULT.language}), in the "
     "notation of the block language; end the code of each SASS instruction with ;\n"
@@ -79,6 +84,23 @@ def load(model: str, device: str = "auto") -> tuple[Any, Any, str]:
     return made.to(device).eval(), words, device
 
 
+def closed(words: Any, asked: int) -> Any:
+    """StoppingCriteria for text: a row ends where its fenced block does."""
+    torch, transformers = libraries()
+
+    class Closed(transformers.StoppingCriteria):  # type: ignore[misc,name-defined]
+        """Whether each row has closed its block."""
+
+        def __call__(self, input_ids: Tensor, scores: Tensor, **_: object) -> Tensor:
+            if (input_ids.shape[1] - asked) % _LOOKED:
+                return torch.zeros(input_ids.shape[0], dtype=torch.bool, device=input_ids.device)
+            texts = words.batch_decode(input_ids[:, asked:], skip_special_tokens=True)
+            done = [text.count("```") >= 2 for text in texts]
+            return torch.tensor(done, dtype=torch.bool, device=input_ids.device)
+
+    return transformers.StoppingCriteriaList([Closed()])
+
+
 def processor(automata: Sequence[AnswerAutomaton], asked: int) -> Any:
     """A LogitsProcessor over automata, one per row; ``asked`` is the length of the questions."""
     torch, transformers = libraries()
@@ -98,66 +120,135 @@ def processor(automata: Sequence[AnswerAutomaton], asked: int) -> Any:
     return transformers.LogitsProcessorList([Constrained()])
 
 
-class TransformersModel:
-    """A proposer over transformers."""
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question to generate answers to, of at most ``most`` tokens."""
 
-    def __init__(self, model: str, device: str = "auto", seed: int = 0) -> None:
+    number: int
+    question: RegionText
+    tokens: list[int]
+    most: int
+    vtemps: int
+
+
+class TransformersModel:
+    """A proposer over transformers.  Questions are asked ``batch`` at a time, those of one length
+    together."""
+
+    def __init__(self, model: str, device: str = "auto", seed: int = 0, batch: int = BATCH) -> None:
         """Raises ModelError as :func:`load`, and SX1005 for a model without a tokenizer whose
         vocabulary is not the block language's."""
         self.model, self.words, self.device = load(model, device)
         self.torch, _ = libraries()
         if self.words is None:
             check_vocabulary(Path(model))
-        self.seed = seed
-        self.name = f"{model.rstrip('/').rpartition('/')[2]}-transformers"
+        self.seed, self.batch = seed, batch
+        self.told: Callable[[int, int], None] = lambda _, __: None
+        named = model.rstrip("/").rpartition("/")[2]
+        self.name = f"{named}-{self._digest(model)}-transformers-{self.device.partition(':')[0]}"
+        self.name += f"-{seed}" if seed else ""
 
     def answers(
         self, questions: Sequence[RegionText], samples: int, vtemps: Sequence[int]
     ) -> list[list[Words]]:
-        """Up to ``samples`` answers to each question; none for one that is too long."""
+        """Up to ``samples`` answers to each question, the likeliest first; none for one that is
+        too long."""
         self.torch.manual_seed(self.seed)
-        ask = self._text if self.words is not None else self._block
-        return [ask(q, samples, v) for q, v in zip(questions, vtemps, strict=True)]
+        every = enumerate(zip(questions, vtemps, strict=True))
+        asked = [self._asked(n, question, limit) for n, (question, limit) in every]
+        fits = [one for one in asked if one.most >= _LEAST]
+        fits.sort(key=lambda one: len(one.tokens))
+        out: list[list[Words]] = [[] for _ in questions]
+        each = max(1, self.batch // max(1, samples - 1))
+        for at in range(0, len(fits), each):
+            some = fits[at : at + each]
+            made = self._generated(some, {"do_sample": False})
+            if samples > 1:
+                more = {"do_sample": True, "temperature": 0.7, "num_return_sequences": samples - 1}
+                made = [[*a, *b] for a, b in zip(made, self._generated(some, more), strict=True)]
+            for one, answers in zip(some, made, strict=True):
+                out[one.number] = answers
+            self.told(at + len(some), len(fits))
+        return out
+
+    def _digest(self, model: str) -> str:
+        """Of a folder's files, or of a hub's weights."""
+        folder = Path(model)
+        if folder.is_dir():
+            kinds = ("*.json", "*.safetensors", "*.bin", "*.model", "*.txt")
+            return digest_of_weights(sorted({f for kind in kinds for f in folder.glob(kind)}))
+        digest = hashlib.blake2b(digest_size=8)
+        for name, tensor in sorted(self.model.state_dict().items()):
+            digest.update(name.encode())
+            flat = tensor.detach().cpu().contiguous().reshape(-1)
+            digest.update(flat.view(self.torch.uint8).numpy().tobytes())
+        return digest.hexdigest()
 
     def _context(self) -> int:
         return int(getattr(self.model.config, "max_position_embeddings", 2048))
 
-    def _drawn(self, samples: int) -> dict[str, Any]:
-        if samples == 1:
-            return {"do_sample": False}
-        return {"do_sample": True, "temperature": 0.7, "num_return_sequences": samples}
-
-    def _block(self, question: RegionText, samples: int, vtemps: int) -> list[Words]:
-        tokens = [tokenizer.BOS, *tokenizer.encode(question.words), tokenizer.ANSWER]
-        most = min(answer_limit(len(tokens)), self._context() - len(tokens) - 1)
-        if most < 32:
-            return []
-        states = [AnswerAutomaton(question, most, vtemps) for _ in range(samples)]
-        ids = self.torch.tensor([tokens], device=self.device)
-        with self.torch.no_grad():
-            made = self.model.generate(
-                ids, attention_mask=self.torch.ones_like(ids), max_new_tokens=most,
-                logits_processor=processor(states, len(tokens)), eos_token_id=tokenizer.EOS,
-                pad_token_id=tokenizer.PAD, **self._drawn(samples),
-            )  # fmt: skip
-        return [tuple(tokenizer.decode(_ended(row[len(tokens) :].tolist()))) for row in made]
-
-    def _text(self, question: RegionText, samples: int, vtemps: int) -> list[Words]:
-        del vtemps
+    def _asked(self, n: int, question: RegionText, vtemps: int) -> _Asked:
+        """A question's tokens, and the limit on its answer's."""
+        if self.words is None:
+            tokens = [tokenizer.BOS, *tokenizer.encode(question.words), tokenizer.ANSWER]
+            most = min(answer_limit(len(tokens)), self._context() - len(tokens) - 1)
+            return _Asked(n, question, tokens, most, vtemps)
         text = f"{INSTRUCTION}```sass\n{question.text}\n```\n"
         if getattr(self.words, "chat_template", None):
             text = self.words.apply_chat_template(
                 [{"role": "user", "content": text}], tokenize=False, add_generation_prompt=True
             )
-        ids = self.words(text, return_tensors="pt").to(self.device)
-        asked = int(ids["input_ids"].shape[1])
-        most = min(8 * answer_limit(len(question.words)), self._context() - asked - 1)
-        if most < 64:
-            return []
-        with self.torch.no_grad():
-            made = self.model.generate(**ids, max_new_tokens=most, **self._drawn(samples))
-        texts = [self.words.decode(row[asked:], skip_special_tokens=True) for row in made]
-        return [tuple(_inside(t).split()) for t in texts]
+        tokens = [int(t) for t in self.words(text)["input_ids"]]
+        # An answer is about as long as its question, and both have the same kinds of words.
+        most = min(2 * len(tokens) + 128, self._context() - len(tokens) - 1)
+        return _Asked(n, question, tokens, most, vtemps)
+
+    def _generated(self, some: Sequence[_Asked], drawn: dict[str, Any]) -> list[list[Words]]:
+        """The answers to each of some questions, padded on the left to one length."""
+        torch = self.torch
+        count = int(drawn.get("num_return_sequences", 1))
+        width = max(len(one.tokens) for one in some)
+        pad, end = self._ends()
+        ids = torch.full((len(some), width), pad, dtype=torch.long)
+        mask = torch.zeros_like(ids)
+        for row, one in enumerate(some):
+            ids[row, width - len(one.tokens) :] = torch.tensor(one.tokens)
+            mask[row, width - len(one.tokens) :] = 1
+        most = max(one.most for one in some)
+        # A longer question in the batch leaves less room in the context.
+        most = min(most, self._context() - width - 1)
+        more: dict[str, Any] = {}
+        if self.words is None:
+            states = [
+                AnswerAutomaton(one.question, one.most, one.vtemps)
+                for one in some for _ in range(count)
+            ]  # fmt: skip
+            more["logits_processor"] = processor(states, width)
+        else:
+            more["stopping_criteria"] = closed(self.words, width)
+        with torch.no_grad():
+            made = self.model.generate(
+                input_ids=ids.to(self.device), attention_mask=mask.to(self.device),
+                max_new_tokens=most, eos_token_id=end, pad_token_id=pad, **more, **drawn,
+            )  # fmt: skip
+        read = [self._read(row[width:].tolist()) for row in made]
+        return [read[at : at + count] for at in range(0, len(read), count)]
+
+    def _ends(self) -> tuple[int, Any]:
+        """What pads, and what ends an answer."""
+        if self.words is None:
+            return tokenizer.PAD, tokenizer.EOS
+        end: Any = self.words.eos_token_id
+        config: Any = getattr(self.model, "generation_config", None)
+        ends: Any = getattr(config, "eos_token_id", None) or end
+        pad = self.words.pad_token_id
+        first: Any = cast("list[Any]", ends)[0] if isinstance(ends, list) else ends
+        return int(pad if pad is not None else first or 0), cast("Any", ends)
+
+    def _read(self, ids: list[int]) -> Words:
+        if self.words is None:
+            return tuple(tokenizer.decode(_ended(ids)))
+        return tuple(_inside(self.words.decode(ids, skip_special_tokens=True)).split())
 
 
 def _ended(ids: list[int]) -> list[int]:

@@ -258,6 +258,7 @@ class Trainer:
         about = {
             "settings": asdict(self.s), "parameters": self.config.parameters,
             "vocabulary": self.shard.vocabulary, "figures": dict(row),
+            "datasets": shards.datasets(self.shard),
         }  # fmt: skip
         for folder in places:
             save(folder, self.config, found)

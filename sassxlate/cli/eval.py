@@ -100,6 +100,8 @@ def command(
         raise click.UsageError("give SOURCES or --dataset to measure on")
     if not models.installed("z3"):
         raise ModelError("SX1002", "proofs need z3; pip install 'sassxlate[verify]'")
+    if card is not None:
+        _check_data(_folder(model), dataset)
     jobs = jobs or len(os.sched_getaffinity(0))
     proposer = models.language_model(model, device, seed)
     if isinstance(proposer, BlockModel):
@@ -146,20 +148,50 @@ def command(
 
 
 def _card(model: str | None, told: dict[str, Any], dataset: Path | None) -> str:
-    """The card of a model in a folder.  ModelError SX1001 for any other model."""
+    """The card of a model in a folder, whose data :func:`_check_data` has checked."""
     import json
 
+    from sassxlate.llm.evaluation.card import card
+
+    assert dataset is not None
+    sheet = json.loads((dataset / "datasheet.json").read_text(encoding="utf-8"))
+    return card(_folder(model), told, sheet)
+
+
+def _folder(model: str | None) -> Path:
+    """The folder of the model that is measured.  ModelError SX1001 for a hub's."""
     from sassxlate.errors import ModelError, Where
     from sassxlate.llm.engine import models
-    from sassxlate.llm.evaluation.card import card
 
     named = model or os.environ.get(models.MODEL)
     folder = Path(named) if named else models.shipped()
     if folder is None or not folder.is_dir():
         raise ModelError("SX1001", "a card needs a model in a folder", Where(named))
-    sheet = None if dataset is None else dataset / "datasheet.json"
-    there = sheet is not None and sheet.is_file()
-    return card(folder, told, json.loads(sheet.read_text()) if sheet and there else None)
+    return folder
+
+
+def _check_data(folder: Path, dataset: Path | None) -> None:
+    """ModelError SX1052 unless the dataset is the one that the model was trained on."""
+    import json
+
+    from sassxlate.errors import ModelError, Where
+    from sassxlate.llm.dataset.files import digest_of
+
+    if dataset is None:
+        raise ModelError("SX1052", "--card needs --dataset, the model's training data")
+    digest = digest_of(dataset)
+    if not digest:
+        text = "no datasheet.json with a digest; `sassxlate dataset build` on it writes one"
+        raise ModelError("SX1052", text, Where(str(dataset)))
+    try:
+        about = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+        known = [str(one) for one in about.get("datasets", [])]
+    except (OSError, ValueError, AttributeError, TypeError):
+        known = []
+    if digest not in known:
+        said = f"names {', '.join(known)}" if known else "names none"
+        text = f"training.json {said}; {dataset} is {digest}"
+        raise ModelError("SX1052", text, Where(str(folder)))
 
 
 class _Shown:

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from sassxlate.cli import cli
 from sassxlate.errors import ModelError
+from sassxlate.llm.dataset import shards
 from sassxlate.llm.engine import choose, models
 from sassxlate.llm.evaluation.card import card
 from sassxlate.llm.inference import safetensors
@@ -78,13 +79,22 @@ def test_the_card_has_the_figures_of_eval(checkpoint: Path, tmp_path: Path) -> N
     assert "/home" not in plain
     out = tmp_path / "README.md"
     program = ROOT / "fixtures" / "kernels" / "sm_90" / "early_exit.cubin"
-    words = ["eval", str(program), "--model", str(checkpoint), "--samples", "1", "-j", "1"]
+    data = tmp_path / "data"
+    data.mkdir()
+    shards.write(data / "train-000.tokens", [([1, 2, 3], 2)], "v")
+    sheet: dict[str, Any] = {"digest": "aa", "splits": {}, "sources": {}}
+    (data / "datasheet.json").write_text(json.dumps(sheet))
+    (checkpoint / "training.json").write_text(json.dumps(ABOUT | {"datasets": ["aa"]}))
+    words = ["eval", str(program), "--model", str(checkpoint), "--samples", "1", "-j", "1",
+             "--dataset", str(data)]  # fmt: skip
     done = CliRunner().invoke(cli, [*words, "--card", str(out), "--format", "json"])
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
     text = out.read_text()
     assert f"| sm_90 | {told['blocks']['sm_90']['distinct']} |" in text
     assert "GPT-5.1 22.22 %" in text
+    assert "Digest of the questions and answers: `aa`" in text
+    assert "Beside the search" in text
     hybrid: dict[str, Any] = {
         "arch": "sm_80", "mean_ratio": 0.95, "hit_rate": 0.25, "rate": None,
         "programs": [{"program": "saxpy", "passed": True, "rules": 1000, "hybrid": 950,
@@ -102,7 +112,10 @@ def test_weights_are_taken_where_they_are(
         return True
 
     def absent(*names: str) -> bool:
-        return "torch" not in names
+        return not {"torch", "transformers"} & {*names}  # the shipped model needs neither
+
+    def unproved(*names: str) -> bool:
+        return "z3" not in names
 
     monkeypatch.setattr(models, "WEIGHTS", checkpoint)
     monkeypatch.delenv(models.MODEL, raising=False)
@@ -113,6 +126,8 @@ def test_weights_are_taken_where_they_are(
     assert choose.usual(None) == "hybrid"
     assert models.language_model(None).name.startswith("best-")
     monkeypatch.setattr(models, "installed", absent)
+    assert choose.usual(None) == "hybrid"
+    monkeypatch.setattr(models, "installed", unproved)
     assert choose.usual(None) == "rules"
     monkeypatch.setenv(choose.ENGINE, "model")
     assert choose.usual(None) == "model"

@@ -149,6 +149,53 @@ def test_several_processes_find_the_same_units(
         found(2)
 
 
+def _harvested(arch: int, name: str) -> list[TrainingPair]:
+    cubin = next(c for _, c in load(KERNELS / f"sm_{arch}" / f"{name}.cubin").cubins())
+    harvest = Harvest(search=False)
+    for kernel in cubin.kernels:
+        harvest.kernel(cubin, kernel.name, name)
+    return harvest.taken()
+
+
+def test_no_held_out_question_is_trained_on_in_any_spelling(built: Path, tmp_path: Path) -> None:
+    """Questions of a held-out program for sm_120 are left out if training has them as they are, or
+    in the forms of older architectures."""
+    folder = tmp_path / "data"
+    shutil.copytree(built, folder)
+    known = {r["id"] for r in read_split(folder, "train")}
+    new = {r.id: r for r in _harvested(120, "carry_chains") if not {r.id, r.said} & known}
+    restated = next(r for r in new.values() if r.said)
+    copied = next(r for r in new.values() if not r.said)
+    assert restated.said != restated.id
+    trained = next(read_split(folder, "train"))
+    older = replace(_row(trained), id=restated.said)
+    report = next((folder / "units").glob("*.json")).read_text()
+
+    def add(name: str, rows: list[TrainingPair], split: str) -> dict[str, Any]:
+        write_rows(folder / "units" / f"{name}.parquet", rows, split)
+        (folder / "units" / f"{name}.json").write_text(report)
+        return finish(folder)
+
+    before = add("held", list(new.values()), "test")
+    assert {r["id"] for r in read_split(folder, "test")} == new.keys()
+    assert before["splits"]["test"]["trained"] == 0
+    after = add("seen", [copied, older], "train")
+    left = {r["id"] for r in read_split(folder, "test")}
+    same = {r.id for r in new.values() if {r.id, r.said} & {copied.id, restated.said}}
+    assert same >= {copied.id, restated.id}
+    assert left == new.keys() - same
+    assert after["splits"]["test"]["trained"] == len(same)
+    assert after["digest"] != before["digest"]
+
+
+def test_tokens_name_their_dataset(built: Path, tmp_path: Path) -> None:
+    write_tokens(built, tmp_path, "train")
+    shard = shards.read(tmp_path / "train-000.tokens")
+    assert shards.datasets(shard) == [files.digest_of(built)]
+    assert shards.datasets(shards.joined([shard, shard])) == [files.digest_of(built)]
+    assert files.digest_of(tmp_path) == ""
+
+
 def test_the_datasheet_counts_them(built: Path) -> None:
     sheet = json.loads((built / "datasheet.json").read_text())
     for split, said in sheet["splits"].items():

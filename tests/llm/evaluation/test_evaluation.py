@@ -24,7 +24,10 @@ from sassxlate.llm.evaluation.picture import picture
 from sassxlate.llm.evaluation.results import EvaluationRun
 from sassxlate.llm.evaluation.run import EvaluationSettings, measure
 from sassxlate.llm.language import tokenizer
-from sassxlate.lowering.region.text import RegionText
+from sassxlate.lowering.optimize.regions import CutRegion
+from sassxlate.lowering.optimize.search import improved
+from sassxlate.lowering.region.text import RegionText, code_words, read_code
+from sassxlate.lowering.verify.steps.prover import Prover
 from tests.llm import engines
 from tests.llm.engines import Scripted, Words
 from tests.llm.questions import KERNELS
@@ -96,6 +99,34 @@ def test_the_rules_answers(corpus: Corpus) -> None:
     assert memo["regions"] == sum(c["asked"] for c in counts.values())
     assert memo["distinct"] == len({key for _, key in corpus.blocks})
     assert all(c["regions"] == c["asked"] + sum(c["not_asked"].values()) for c in counts.values())
+
+
+@pytest.mark.parametrize("answer", ["rubbish"])
+def test_nothing_over_the_search(corpus: Corpus, answer: str) -> None:
+    found = measured(corpus, Scripted(answer, getattr(engines, answer)))
+    row = found["over_search"]["blocks"]["all"]
+    assert row["distinct"] == row["better"] + row["equal"] + row["worse"] == len(corpus.blocks)
+    assert row["worse"] > 0
+    assert row["search"] <= row["both"] + 1e-9 < row["model_best"] <= 1
+    assert row["saved"] < 0
+    assert all(value > 0 for value in found["over_search"]["cpu_ms"].values())
+
+
+def test_the_search_as_a_model_is_the_search(corpus: Corpus) -> None:
+    """A model that answers with the search's code has nothing over it, and loses nothing."""
+
+    def searched(question: RegionText, _: object) -> list[str]:
+        rules = read_code(engines.rules_words(question), question)
+        region = CutRegion(question.block, question.live_out, rules)
+        found = improved(region, question.regs, question, Prover(timeout_ms=2000), rules)
+        code = rules if found is None else found.code
+        return [word for line in code_words(code, question) for word in line]
+
+    found = measured(corpus, Scripted("search", searched))
+    row = found["over_search"]["blocks"]["all"]
+    assert row["saved"] == 0
+    assert row["equal"] == row["distinct"]
+    assert row["search"] == row["model_first"] == row["both"] < 1
 
 
 @pytest.mark.parametrize("answer", ["near_miss", "rubbish"])
@@ -248,3 +279,30 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.exit_code == 1
     assert "are left" in done.output
     assert CliRunner().invoke(cli, ["eval"]).exit_code == 2
+
+
+def test_a_card_needs_the_data_of_its_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked(*_: object) -> Scripted:
+        raise AssertionError("no model is read for a card that cannot be written")
+
+    monkeypatch.setattr(models, "language_model", asked)
+    data, model = tmp_path / "data", tmp_path / "model"
+    data.mkdir()
+    model.mkdir()
+    options = ["eval", str(SOURCES[0]), "--model", str(model), "--card", str(tmp_path / "c.md")]
+
+    def refused(*more: str) -> str:
+        done = CliRunner().invoke(cli, [*options, *more])
+        assert done.exit_code == 2
+        assert "SX1052" in done.output
+        return done.output
+
+    assert "--dataset" in refused()
+    assert "no datasheet.json with a digest" in refused("--dataset", str(data))
+    (data / "datasheet.json").write_text('{"digest": "aa"}')
+    assert "names none" in refused("--dataset", str(data))
+    (model / "training.json").write_text('{"datasets": ["bb"]}')
+    assert "names bb" in refused("--dataset", str(data))
+    assert not (tmp_path / "c.md").exists()
