@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from sassxlate.errors import ModelError, Where
 from sassxlate.llm.inference.automaton import AnswerAutomaton
@@ -240,10 +240,9 @@ class TransformersModel:
             return tokenizer.PAD, tokenizer.EOS
         end: Any = self.words.eos_token_id
         config: Any = getattr(self.model, "generation_config", None)
-        ends: Any = getattr(config, "eos_token_id", None) or end
-        pad = self.words.pad_token_id
-        first: Any = cast("list[Any]", ends)[0] if isinstance(ends, list) else ends
-        return int(pad if pad is not None else first or 0), cast("Any", ends)
+        ends: Any = getattr(config, "eos_token_id", None) or end  # one, or a list of them
+        pad: Any = self.words.pad_token_id
+        return int(pad if pad is not None else end or 0), ends
 
     def _read(self, ids: list[int]) -> Words:
         if self.words is None:
