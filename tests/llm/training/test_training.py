@@ -447,8 +447,8 @@ def test_transformers_is_constrained_too(tmp_path: Path, monkeypatch: pytest.Mon
     from sassxlate.llm.inference.transformers_model import TransformersModel
     from sassxlate.llm.language.tokenizer import encode
 
-    for module in ("propose", "transformers_model"):
-        monkeypatch.setattr(f"sassxlate.llm.{module}.answer_limit", _forty)
+    for module in ("block_model", "transformers_model"):
+        monkeypatch.setattr(f"sassxlate.llm.inference.{module}.answer_limit", _forty)
     checkpoint(tmp_path)
     asked = sorted(questions(), key=lambda q: len(q.text))[:2]
     theirs = TransformersModel(str(tmp_path), "cpu").answers(asked, 1, [24] * 2)
