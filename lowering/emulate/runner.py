@@ -96,7 +96,8 @@ def _library() -> Any:
         header = root / "sassxlate" / "runtime_shim" / "native"
     stencils = ("stencils", "stencil_decode", "stencil_kernel")
     sources = [_SOURCE, *(header / "hip" / f"{name}.cpp" for name in stencils)]
-    headers = [header / "abi.h", header / "hip" / "stencils.h", header / "hip" / "stencil_decode.h"]
+    beside = ("abi.h", "common/host_cpu.h", "hip/stencils.h", "hip/stencil_decode.h")
+    headers = [header / name for name in beside]
     content = b"".join(p.read_bytes() for p in (*sources, *headers))
     key = hashlib.sha256(content).hexdigest()[:16]
     out = Path(tempfile.gettempdir()) / f"sassxlate-runner-{os.getuid()}-{key}.so"
@@ -104,7 +105,7 @@ def _library() -> Any:
         with tempfile.TemporaryDirectory() as tmp:
             made = Path(tmp) / "runner.so"
             command = [compiler, "-std=c++17", "-O2", "-shared", "-fPIC", "-o", str(made)]
-            folders = [f"-I{header}", f"-I{header / 'hip'}"]
+            folders = [f"-I{header / folder}" for folder in ("", "common", "hip")]
             subprocess.run(
                 [*command, *folders, *map(str, sources)], check=True, capture_output=True
             )
