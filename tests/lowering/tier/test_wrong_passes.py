@@ -27,10 +27,10 @@ PASSES: dict[str, tuple[str, str, str | Callable[[re.Match[str]], str]]] = {
     "denormal numbers are flushed":
         ("float_rules", '"denormal-fp-math-f32"="ieee,ieee"',
          '"denormal-fp-math-f32"="preserve-sign,preserve-sign"'),
-    "a comparison of numbers is reversed": ("float_rules", r"fcmp olt", "fcmp ogt"),
+    "a comparison of numbers is reversed": ("float_rules", r"fcmp ugt", "fcmp ult"),
     "choices change places": ("carry_chains", _SELECT, r"select i1 \1, i32 \3, i32 \2"),
     "a guard is lost": ("divergent_if", _SELECT, r"select i1 true, i32 \2, i32 \3"),
-    "a guard never holds": ("divergent_if", _SELECT, r"select i1 false, i32 \2, i32 \3"),
+    "a guard never holds": ("predicated_stores", _SELECT, r"select i1 false, i32 \2, i32 \3"),
     "branches change places":
         ("divergent_if", r"br i1 (\S+), label (\S+), label ([^\s,]+)",
          r"br i1 \1, label \3, label \2"),
