@@ -27,9 +27,13 @@ def is_file(name: str) -> bool:
 
 
 def usual(model: str | None) -> str:
-    """The engine if no option names one: the environment's; else hybrid if there are a model and
-    the solver (the shipped model needs no framework); else rules.  ModelError SX1008 if the
-    environment names no engine."""
+    """The engine if no option names one: the environment's; else hybrid if there is a model, the
+    extra ``llm`` and the solver; else rules.  ModelError SX1008 if the environment names no
+    engine.
+
+    The shipped model needs the solver alone.  It is still not taken without the extra: over many
+    kernels in one process, models and proofs passed the 2 GB that bad input must keep to.
+    """
     named = os.environ.get(ENGINE)
     if named:
         if not is_engine(named):
@@ -39,7 +43,7 @@ def usual(model: str | None) -> str:
     from sassxlate.llm.engine import models
 
     present = model is not None or os.environ.get(models.MODEL) or models.shipped() is not None
-    return "hybrid" if present and models.installed("z3") else "rules"
+    return "hybrid" if present and models.installed("z3", *models.EXTRA) else "rules"
 
 
 def engine(

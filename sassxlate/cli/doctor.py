@@ -311,7 +311,7 @@ def _model() -> Check:
     if there is None and not os.environ.get(models.MODEL):
         fix = "name one with --model or SASSXLATE_MODEL"
         return Check("model", "optional", "no weights are shipped; `translate` uses the rules", fix)
-    fix = "pip install '.[verify]' for the solver, without which no block is taken"
+    fix = "pip install '.[llm]', or --engine hybrid with '.[verify]'"
     return Check("model", "optional", "`translate` uses the rules", fix)
 
 

@@ -112,10 +112,7 @@ def test_weights_are_taken_where_they_are(
         return True
 
     def absent(*names: str) -> bool:
-        return not {"torch", "transformers"} & {*names}  # the shipped model needs neither
-
-    def unproved(*names: str) -> bool:
-        return "z3" not in names
+        return "torch" not in names
 
     monkeypatch.setattr(models, "WEIGHTS", checkpoint)
     monkeypatch.delenv(models.MODEL, raising=False)
@@ -126,8 +123,6 @@ def test_weights_are_taken_where_they_are(
     assert choose.usual(None) == "hybrid"
     assert models.language_model(None).name.startswith("best-")
     monkeypatch.setattr(models, "installed", absent)
-    assert choose.usual(None) == "hybrid"
-    monkeypatch.setattr(models, "installed", unproved)
     assert choose.usual(None) == "rules"
     monkeypatch.setenv(choose.ENGINE, "model")
     assert choose.usual(None) == "model"
