@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <shared_mutex>
@@ -79,8 +80,10 @@ bool may_access(const void *base, size_t size, bool write) {
   const unsigned wanted = write ? kReadWrite : kRead;
   while (at < end) {
     auto it = r.mappings.upper_bound(at);
-    if (it == r.mappings.begin() || (--it)->second.end <= at || (it->second.access & wanted) != wanted) return false;
-    at = it->second.end;
+    if (it == r.mappings.begin()) return false;
+    const auto &mapping = std::prev(it)->second;
+    if (mapping.end <= at || (mapping.access & wanted) != wanted) return false;
+    at = mapping.end;
   }
   return true;
 }
