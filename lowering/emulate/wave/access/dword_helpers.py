@@ -1,7 +1,7 @@
 """Helpers' code for scattered dwords, in LLVM IR for AVX-512: lanes' addresses and data in vectors.
 
 A call takes and returns registers of the host, not buffers: a lane's address that was just stored
-is slow to load while older stores wait for memory.  One unsigned comparison a lane is the whole
+is slow to load while older stores wait for memory.  One unsigned comparison per lane is the whole
 check: an offset rotated right by two bits is below the number of dwords only if it is a multiple
 of 4 and inside.  What fails the check goes to the helper that visits the lanes one by one, which
 reports faults.
