@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
-
-import llvmlite.binding as llvm
 
 from sassxlate.disasm.containers.elf import SHT_RELA, Elf
 from sassxlate.disasm.containers.line_table import parse_lines
@@ -15,13 +12,10 @@ from sassxlate.disasm.rdna3.tables import kernel_descriptor
 from sassxlate.lowering.codeobject.descriptor import Descriptor, unpack
 from sassxlate.lowering.codeobject.msgpack import unpack as unpack_metadata
 from sassxlate.lowering.target import Target
+from sassxlate.lowering.tier.compiler.process import object_file
 from sassxlate.lowering.tier.module import FEATURES, NAME, TRIPLE
 from sassxlate.lowering.tier.numbers import stand_ins
 from sassxlate.lowering.tier.refusal import BACKEND, refused
-
-# Arrays on the stack never move to shared memory, whose layout is the kernel's own.
-_OPTIONS = ("-disable-promote-alloca-to-lds",)
-_LEVEL = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,37 +28,9 @@ class MachineCode:
     lines: tuple[tuple[int, int], ...]
 
 
-@cache
-def _machine(cpu: str) -> llvm.TargetMachine:
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    for option in _OPTIONS:
-        llvm.set_option("", option)
-    try:
-        target = llvm.Target.from_triple(TRIPLE)
-    except RuntimeError as error:
-        raise refused(BACKEND, f"this LLVM has no AMDGPU backend: {error}") from error
-    return target.create_target_machine(cpu=cpu, features=FEATURES, opt=_LEVEL)
-
-
-def object_file(text: str, target: Target) -> bytes:
-    """A relocatable file of the optimised module.  Raises Refused if LLVM does."""
-    machine = _machine(target.name)
-    try:
-        module = llvm.parse_assembly(text)
-        module.data_layout = str(machine.target_data)
-        module.verify()
-        options = llvm.create_pipeline_tuning_options(speed_level=_LEVEL)
-        builder = llvm.create_pass_builder(machine, options)
-        builder.getModulePassManager().run(module, builder)
-        return bytes(machine.emit_object(module))
-    except RuntimeError as error:
-        raise refused(BACKEND, " ".join(str(error).split())[:300]) from error
-
-
 def compiled(text: str, target: Target) -> MachineCode:
-    """The machine code of the module's kernel."""
-    elf = Elf(object_file(text, target))
+    """The machine code of the module's kernel.  Raises Refused SX0464."""
+    elf = Elf(object_file(text, TRIPLE, target.name, FEATURES))
     sections = {s.name: s for s in elf.sections}
     if any(s.type == SHT_RELA and s.name == ".rela.text" for s in elf.sections):
         raise refused(BACKEND, "the code has relocations")
@@ -94,4 +60,4 @@ def _metadata(note: bytes) -> dict[str, Any]:
     return row
 
 
-__all__ = ["MachineCode", "compiled", "object_file"]
+__all__ = ["MachineCode", "compiled"]

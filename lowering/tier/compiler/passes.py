@@ -1,0 +1,40 @@
+"""LLVM's passes over a module's text, up to a relocatable file.  Cheap to import but for LLVM."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import llvmlite.binding as llvm
+
+# Arrays on the stack never move to shared memory, whose layout is the kernel's own.
+_OPTIONS = ("-disable-promote-alloca-to-lds",)
+_LEVEL = 3
+
+
+@cache
+def _machine(triple: str, cpu: str, features: str) -> llvm.TargetMachine:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    for option in _OPTIONS:
+        llvm.set_option("", option)
+    target = llvm.Target.from_triple(triple)
+    return target.create_target_machine(cpu=cpu, features=features, opt=_LEVEL)
+
+
+def object_of(text: str, triple: str, cpu: str, features: str) -> bytes:
+    """A relocatable file of the optimised module.
+
+    Raises RuntimeError if LLVM refuses the module, or has no such backend.  LLVM may also end the
+    process.
+    """
+    machine = _machine(triple, cpu, features)
+    module = llvm.parse_assembly(text)
+    module.data_layout = str(machine.target_data)
+    module.verify()
+    options = llvm.create_pipeline_tuning_options(speed_level=_LEVEL)
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return bytes(machine.emit_object(module))
+
+
+__all__ = ["object_of"]
