@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, V
 from sassxlate.disasm.sass.instruction import Instruction, Reg
 from sassxlate.lowering.builder.canonical_nan import one_nan
+from sassxlate.lowering.builder.lane_id import lane_id
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
 from sassxlate.lowering.nans.reads import Nan
 from sassxlate.lowering.rules.arithmetic import bfloat
@@ -365,21 +366,56 @@ def cast_flat(c: RuleEmitter) -> None:
 
 
 def popc_inc(c: RuleEmitter) -> None:
-    """ATOMS.POPC.INC: adds one per lane.
-
-    Its result is the value from before it, for all lanes that share a word (docs/errata.md).  No
-    instruction here gives them that, and nvcc writes ATOMS.ADD if the result is used: refused.
-    """
-    if _result(c):
-        raise c.refuse("ATOMS.POPC.INC with a result")
+    """ATOMS.POPC.INC without a result: adds one per lane."""
     at, imm = address32(c, c.mem(), 0, 0xFFFF)
     one = c.vtemp()
     c.emit("v_mov_b32", one, I(1))
     c.raw(Inst("ds_add_u32", (c.to_v(at), one), imm=imm))
 
 
+def popc_inc_value(c: RuleEmitter) -> None:
+    """ATOMS.POPC.INC with a result: the value from before the instruction, for all lanes that share
+    a word (measured, docs/errata.md).
+
+    One word after the other: the first of its lanes adds their number, in one operation, so that
+    increments of other waves come before or after all of them.
+    """
+    at, imm = address32(c, c.mem(), 0, 0xFFFF)
+    address, number, old, result = c.to_v(at), c.vtemp(), c.vtemp(), c.vtemp()
+    save, left, same, one, word = (c.stemp() for _ in range(5))
+    lane = lane_id(c)
+    c.emit("s_mov_b32", save, EXEC)
+    c.emit("s_mov_b32", left, EXEC)
+    again, done = c.k.label("Lcount"), c.k.label("Lcount_done")
+    c.branch("s_cbranch_execz", done)
+    c.mark(again)
+    c.emit("v_readfirstlane_b32", word, address)
+    c.emit("v_cmp_eq_u32", same, word, address)
+    c.emit("s_bcnt1_i32_b32", word, same)
+    c.emit("v_mov_b32", number, word)
+    c.emit("s_mov_b32", EXEC, same)
+    c.emit("v_readfirstlane_b32", word, lane)
+    c.emit("v_cmp_eq_u32", one, word, lane)
+    c.emit("s_and_b32", EXEC, EXEC, one)
+    c.raw(Inst("ds_add_rtn_u32", (old, address, number), imm=imm))
+    c.emit("v_readfirstlane_b32", word, old)
+    c.emit("s_mov_b32", EXEC, same)
+    c.emit("v_mov_b32", result, word)
+    c.emit("s_and_not1_b32", left, left, same)
+    c.emit("s_mov_b32", EXEC, left)
+    c.branch("s_cbranch_execnz", again)
+    c.mark(done)
+    c.emit("s_mov_b32", EXEC, save)
+    c.emit("v_mov_b32", c.dst_last(), result)
+
+
 def _is_cast(ins: Instruction) -> bool:
     return ins.has("CAST")
+
+
+def _is_counted(ins: Instruction) -> bool:
+    target = ins.get("Rd")
+    return ins.has("POPC") and isinstance(target, Reg) and not target.is_zero
 
 
 # The modifiers that each rule, or all rules of a mnemonic, translate or refuse.
@@ -390,6 +426,7 @@ KNOWN: Mapping[str, str] = {
     "RED": ATOMIC,
     "REDG": ATOMIC,
     "atoms_cast": "CAST SPIN 64",
+    "atoms_popc_value": "POPC INC 32",
     "atoms_popc": "POPC INC 32",
     "ATOMS": "64 S32 U64 S64 F32 F64 F16x2 RN FTZ ADD MIN MAX INC DEC AND OR XOR EXCH CAS",
 }
@@ -401,6 +438,7 @@ RULES: tuple[Rule, ...] = knowing(
     Rule("red", "RED", atomic),
     Rule("redg", "REDG", atomic),
     Rule("atoms_cast", "ATOMS", cast_spin, _is_cast),
+    Rule("atoms_popc_value", "ATOMS", popc_inc_value, _is_counted),
     Rule("atoms_popc", "ATOMS", popc_inc, lambda i: i.has("POPC")),
     Rule("atoms", "ATOMS", atoms),
 )

@@ -69,6 +69,7 @@ TRIED: Mapping[str, _Tried] = {
         "ADD F32x2 FTZ RN; ADD F32x4 RN; ADD F32x4 FTZ RN; ADD F64 RN",
     ),
     "atoms_arrive": _tried(1 << 20, _WAVES, "ARRIVE 64"),
+    "atoms_popc_value": _tried(1 << 20, _WAVES, "POPC INC 32"),
     "bmma": _tried(1 << 20, _SUMS, "168128 AND POPC; 168256 AND POPC; 88128 AND POPC"),
     "dmma": _tried(1 << 20, _SUMS, "8x8x4; 8x8x4 RM; 8x8x4 RP; 8x8x4 RZ"),
     "elect": _tried(1 << 20, _WAVES, ""),

@@ -187,7 +187,7 @@ class Accesses(Generic[T]):
         if ins.has("POPC"):  # adds one per lane
             target = ins.get("Rd")
             if isinstance(target, Reg) and not target.is_zero:
-                raise Undecided("the result of ATOMS.POPC.INC")
+                raise Undecided("the lanes that share a word of ATOMS.POPC.INC")
             self.memory.atomic(space, "add_u32", 1, when, address, [d.const(1, 32)])
             return {}
         if ins.has("CAS") or ins.has("CAST"):

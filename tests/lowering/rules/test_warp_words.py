@@ -108,7 +108,7 @@ _QUICK = re.compile(
     r"|LDGSTS\.E\.(BYPASS\.128|64)\.ZFILL \[R26\+0x10\], desc\[UR12\]\[R20\.64\+(0x3|-0xd)\](, P0)?"
     r"|LDGSTS\.E\.\S*ZFILL \[R26\], \[R20.*|LDG\.E\.128 R16, desc\[UR12\]\[R20\.64\+0x10\], !P1"
     r"|LDG\.E P3, .*|ATOMG\.E\.ADD\.64\.STRONG\.GPU P3, .*"
-    r"|ATOMG\.E\.(CAS|EXCH)\.128\.STRONG\.GPU P3, .*)"
+    r"|ATOMG\.E\.(CAS|EXCH)\.128\.STRONG\.GPU P3, .*|ATOMS\.POPC\.INC\.32 R16, \[R20\+UR14\])"
 )
 
 

@@ -27,6 +27,8 @@ TEXTS = (
     "ATOM.E.ADD.F64.RN.STRONG.GPU P3, R16, desc[UR4][R4.64], R8",
     "@P5 LDGSTS.E.128 [R4], desc[UR4][R8.64], !P0",
     "ATOMS.CAS R16, [R4+0x10], R8, R12",
+    "@P5 ATOMS.POPC.INC.32 R4, [R4+UR4+0x10]",
+    "ATOMS.POPC.INC.32 R16, [UR4]",  # all lanes at one word
     "S2R R16, SR_LTMASK",
     "R2UR P3, UR16, R4",
     # Once wrong (VOTEU): present lanes whose guard was false kept the old uniform value.
