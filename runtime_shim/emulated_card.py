@@ -249,6 +249,7 @@ def emulated_card(target: str) -> EmulatedCard:
     return EmulatedCard(
         userland,
         {
+            **userland.settings(),
             "SASSXLATE_CARD": str(folder(target, processors, memory)),
             "SASSXLATE_DEVICE_MEMORY": str(memory),
             "SASSXLATE_MULTIPROCESSORS": str(processors),

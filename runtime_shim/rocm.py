@@ -19,6 +19,9 @@ LIBRARIES = "usr/lib/x86_64-linux-gnu"
 LOADER = f"{LIBRARIES}/ld-linux-x86-64.so.2"
 READY = "complete"  # the file that a fetched version gets last
 _HIP = re.compile(r"libamdhip64\.so\.(6|7)")
+# Whose comgr, Debian's 7.0.2, has one key in its cache for all compressed bundles of a processor: a
+# library gets the code objects of another, even of another process ("Cannot find Symbol").
+_BUNDLES_MIXED_UP = ("6.4.3",)
 
 
 def base() -> Path:
@@ -43,6 +46,12 @@ class Userland:
     hip: Path
     libraries: Path | None = None
     loader: Path | None = None
+
+    def settings(self) -> dict[str, str]:
+        """Variables that AMD's libraries need here; the user's own come first."""
+        if self.loader is not None and self.name in _BUNDLES_MIXED_UP:
+            return {"AMD_COMGR_CACHE": os.environ.get("AMD_COMGR_CACHE", "0")}
+        return {}
 
     def start(self, app: str, path: Path, search: str) -> tuple[Path, list[str]]:
         """The program to start, and the words before the application's arguments.

@@ -5,15 +5,20 @@ All of it: ``pytest -m "sweep or not sweep" tests/runtime_shim/native/kfd``.
 
 from __future__ import annotations
 
+import hashlib
 import re
+import struct
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.runtime_shim import rocm
+from tests.lowering.emulated import load
 from tools.generate import programs
 from tools.witness.executor import record
 
@@ -194,6 +199,46 @@ def test_script_is_refused(on_amd: Run, tmp_path: Path) -> None:
     done = on_amd("run", "--emulated-card", "--", script)
     assert done.returncode != 0
     assert re.search(r"SX0875: .* is a script", done.stderr)
+
+
+# Loads modules, each a file and the name of its kernel.
+MODULES = r"""
+import ctypes, sys
+hip = ctypes.CDLL(sys.argv[1])
+for name, kernel in zip(sys.argv[2::2], sys.argv[3::2]):
+    module, function = ctypes.c_void_p(), ctypes.c_void_p()
+    image = ctypes.create_string_buffer(open(name, "rb").read())
+    print(hip.hipModuleLoadData(ctypes.byref(module), image), flush=True)
+    print(hip.hipModuleGetFunction(ctypes.byref(function), module, kernel.encode()), flush=True)
+"""
+
+
+def _compressed(code_object: bytes) -> bytes:
+    """An offload bundle as hipcc --offload-compress writes it (clang's second version, zlib)."""
+    entries = [
+        (b"host-x86_64-unknown-linux-gnu-", b""),
+        (b"hipv4-amdgcn-amd-amdhsa--gfx1100", code_object),
+    ]
+    magic = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(entries))
+    begin = -(-(len(magic) + sum(24 + len(name) for name, _ in entries)) // 4096) * 4096
+    table = b"".join(
+        struct.pack("<3Q", begin, len(data), len(name)) + name for name, data in entries
+    )
+    bundle = (magic + table).ljust(begin, b"\0") + code_object
+    packed, digest = zlib.compress(bundle), hashlib.md5(bundle, usedforsecurity=False).digest()[:8]
+    return struct.pack("<4sHHII8s", b"CCOB", 2, 0, 24 + len(packed), len(bundle), digest) + packed
+
+
+def test_compressed_bundles(on_amd: Run, version: str, tmp_path: Path) -> None:
+    """Each has its own code, though comgr's cache may take one for the other."""
+    words: list[object] = []
+    for kernel in ("early_exit", "divergent_if"):
+        file = tmp_path / kernel
+        file.write_bytes(_compressed(translate_kernel(load(kernel, 80), kernel).code_object))
+        words += [file, kernel]
+    library = f"libamdhip64.so.{version[0]}"
+    done = on_amd(*("run", "--emulated-card", "--", sys.executable, "-c", MODULES, library), *words)
+    assert done.stdout.split() == ["0"] * 4, done.stderr
 
 
 def test_doctor(on_amd: Run, version: str) -> None:
