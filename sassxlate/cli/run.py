@@ -87,8 +87,10 @@ EXIT_NOT_FOUND = 127
     "--tier",
     type=click.Choice(["auto", "baseline", "llvm"]),
     envvar="SASSXLATE_TIER",
-    help="The emulated device's code: compiled (llvm, the default), of stencils at once "
-    "(baseline), or the one until the other is there (auto, the default with --report).",
+    default="auto",
+    show_default=True,
+    help="The emulated device's code: of stencils at once (baseline), compiled before a kernel's "
+    "first launch (llvm), or the one until the other is there (auto).",
 )
 @click.option(
     "--arch",
@@ -123,7 +125,7 @@ def command(
     seed: int,
     interleave: bool,
     kernel_time_limit: float,
-    tier: str | None,
+    tier: str,
     keep_status: bool,
     replace: str | None,
     arch: str | None,
@@ -190,8 +192,6 @@ def command(
         pages = begin(report, report_format, "run", " ".join([app, *args]), target)
     kept_report = os.environ.get("SASSXLATE_KEEP_REPORT")
     report_path = _report_file(kept_report)
-    if tier is None:  # code that counts is another than the one in the cache: none waits for it
-        tier = "llvm" if report is None else "auto"
     settings = client.library_settings(socket, cache, tag) | {
         "SASSXLATE_TARGET": target,
         "SASSXLATE_REPORT": str(report_path),

@@ -36,7 +36,7 @@ Config read_config() {
   c.interleave = env_flag("SASSXLATE_INTERLEAVE");
   std::string tier = env_string("SASSXLATE_TIER");
   bool compiled = c.strict || c.interleave;
-  c.tier = compiled ? Tier::Llvm : tier == "baseline" ? Tier::Baseline : tier == "auto" ? Tier::Auto : Tier::Llvm;
+  c.tier = compiled || tier == "llvm" ? Tier::Llvm : tier == "baseline" ? Tier::Baseline : Tier::Auto;
   c.strict_seed = env_size("SASSXLATE_STRICT_SEED", 0);
   c.threads = static_cast<unsigned>(std::clamp<uint64_t>(env_size("SASSXLATE_THREADS", processors()), 1, 1024));
   c.fiber_stack = std::clamp<uint64_t>(env_size("SASSXLATE_FIBER_STACK", 1u << 20), 64u << 10, 64u << 20);

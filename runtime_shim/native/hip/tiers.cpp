@@ -25,7 +25,8 @@ struct Queue {
   std::mutex mutex;
   std::condition_variable more;
   std::deque<Wanted> wanted;
-  bool started = false;
+  unsigned threads = 0;
+  unsigned idle = 0;
 };
 
 Queue &queue() {
@@ -51,7 +52,9 @@ void improve() {
     Wanted next;
     {
       std::unique_lock<std::mutex> lock(q.mutex);
+      ++q.idle;
       q.more.wait(lock, [&] { return !q.wanted.empty(); });
+      --q.idle;
       next = std::move(q.wanted.front());
       q.wanted.pop_front();
     }
@@ -112,7 +115,8 @@ void count_executed(const Launch &launch, uint64_t instructions) {
   Queue &q = queue();
   std::lock_guard<std::mutex> guard(q.mutex);
   q.wanted.push_back({launch.module, &function});
-  if (!q.started) q.started = start_thread("sx-tier", improve);
+  // Each thread waits for one of the service's workers, of which there are as many as processors.
+  if (q.wanted.size() > q.idle && q.threads < config().threads && start_thread("sx-tier", improve)) ++q.threads;
   q.more.notify_one();
 }
 

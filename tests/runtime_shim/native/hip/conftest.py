@@ -41,6 +41,7 @@ def environment(
         patch.setenv("SASSXLATE_SOCKET", str(service.path))
         patch.setenv("SASSXLATE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("SASSXLATE_DEVICE_MEMORY", "256M")
+        patch.setenv("SASSXLATE_TIER", "llvm")  # the service here has images, no stencils
         yield service
 
 
