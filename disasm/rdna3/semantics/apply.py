@@ -169,6 +169,8 @@ def _taken(row: Semantics) -> dict[str, int]:
         "op_sel": bits("b16", "f16", "mix", *packed) | 8 * half,
         "op_sel_hi": bits("mix", *packed) | 7 & ~((1 << len(kinds)) - 1),
         "neg_hi": bits("pair", "pf16"),
+        # Of a whole binary32 beside pairs of halves neg is the sign; LLVM sets neg_hi, too, for -c.
+        "neg_hi_with_neg": bits("f32") if "pair" in kinds else 0,
         "omod": 3 * (dst[0] == "f"),
         "clamp": int(floats or row.saturating is not None),
     }
@@ -178,8 +180,13 @@ def _modifiers(c: AluState[T], inst: Inst, row: Semantics) -> None:
     given = inst.neg | inst.abs | inst.op_sel | inst.neg_hi | inst.omod | inst.clamp
     if not given and inst.op_sel_hi == 7:
         return
-    for name, taken in _taken(row).items():
+    fields = _taken(row)
+    for name, taken in fields.items():
+        if name == "neg_hi_with_neg":
+            continue
         value = int(getattr(inst, name))
+        if name == "neg_hi":
+            value &= ~(inst.neg & fields["neg_hi_with_neg"])
         if name == "op_sel_hi":
             value ^= 7
         if value & ~taken:
