@@ -9,7 +9,6 @@ done; there is no other state, so a build that was killed continues where it sto
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import hashlib
 import importlib
@@ -17,21 +16,20 @@ import json
 import multiprocessing
 import os
 import time
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 
 from sassxlate.disasm.containers import Cubin, load
 from sassxlate.errors import ModelError, SassxlateError
-from sassxlate.llm.dataset.files import read_ids, write_rows
+from sassxlate.executors import HERE, Begin, Place, in_order, work_through
+from sassxlate.llm.dataset.files import write_rows
 from sassxlate.llm.dataset.rows import Harvest
 from sassxlate.llm.dataset.verdict_store import VerdictStore, sources_tag
 from sassxlate.lowering.verify.steps.prover import Prover
-from sassxlate.processes import die_with_parent
 
 PART = 48 * 1024  # bytes of SASS in a unit
 _FILES = 16  # files that a process reads at a time, to list their units
@@ -155,20 +153,14 @@ class _Worker:
     settings: DatasetSettings
     proofs: VerdictStore
     prover: Prover
-    seen: dict[str, set[str]]
     loaded: tuple[str, list[Cubin]] = ("", [])
 
     def work(self, unit: Unit) -> DatasetReport:
         started = time.process_time()
         split = split_of(unit.program, self.settings)
         report = DatasetReport(unit, split)
-        harvest = Harvest(
-            self.prover,
-            self.seen.setdefault(split, set()),
-            self.settings.search,
-            lambda key: self.proofs.was_asked(split, key),
-            self.settings.lifted,
-        )
+        # Nothing that another unit has found: rows do not depend on who works on what, and when.
+        harvest = Harvest(self.prover, search=self.settings.search, lifted=self.settings.lifted)
         if self.loaded[0] != unit.path:
             self.loaded = ("", [])
             self.loaded = unit.path, [cubin for _, cubin in load(unit.path).cubins()]
@@ -194,7 +186,6 @@ class _Worker:
             write_rows(self.folder / "units" / f"{unit.id}.parquet", rows, split)
         report.seconds = time.process_time() - started
         write_report(self.folder, report)
-        self.proofs.asked(split, [row.id for row in rows])
         return report
 
 
@@ -218,10 +209,12 @@ def write_report(folder: Path, report: DatasetReport) -> None:
 _worker: _Worker | None = None
 
 
-def _begin(folder: Path, settings: DatasetSettings, seen: dict[str, set[str]]) -> None:
+def _begin(folder: Path, settings: DatasetSettings) -> None:
+    """Makes this process a worker."""
     global _worker
+    if _worker is not None:
+        _worker.proofs.close()
     if multiprocessing.parent_process() is not None:
-        die_with_parent()
         # Existing objects stay alive, and few new ones are in cycles.
         gc.freeze()
         gc.set_threshold(100_000, 20, 100)
@@ -230,7 +223,7 @@ def _begin(folder: Path, settings: DatasetSettings, seen: dict[str, set[str]]) -
     tag = f"{settings.tag[:32]} {sources_tag()} {settings.timeout_ms}"
     proofs = VerdictStore(folder / "proofs.sqlite3", tag)
     prover = Prover(proofs.read, proofs.write, settings.timeout_ms, settings.timeout_ms)
-    _worker = _Worker(folder, settings, proofs, prover, seen)
+    _worker = _Worker(folder, settings, proofs, prover)
 
 
 def _work(unit: Unit) -> DatasetReport:
@@ -258,7 +251,7 @@ def build(
     sources: Sequence[Path],
     settings: DatasetSettings,
     *,
-    jobs: int = 1,
+    place: Place = HERE,
     arches: frozenset[int] | None = None,
     limit_s: float | None = None,
     shard: tuple[int, int] = (0, 1),
@@ -266,18 +259,23 @@ def build(
     failed: Callable[[SassxlateError], None] = lambda _: None,
 ) -> Progress:
     """Does the unfinished units of part ``shard[0]`` of ``shard[1]``, and begins no new ones after
-    ``limit_s`` seconds.  A file that cannot be read is reported to ``failed`` and skipped; errors
-    in a unit are in its report.
+    ``limit_s`` seconds, in processes or on a cluster, whose workers find the folder and the sources
+    under the same paths.  A unit's rows depend on nothing but the unit and the settings, so the
+    shards are the same for any order and number of processes, as long as no proof meets its limit
+    of time.  A file that cannot be read is reported to ``failed`` and skipped; errors in a unit are
+    in its report.
 
     Raises ModelError SX1040 if the folder belongs to a build with other settings, SX1041 if a
-    process that reads files dies.
+    process that reads files dies, UsageError if the cluster cannot be used.
     """
+    folder = folder.absolute()
+    sources = [source.absolute() for source in sources] if place.cluster else sources
     started = time.monotonic()
     (folder / "units").mkdir(parents=True, exist_ok=True)
     _settle(folder, settings)
     progress = Progress()
     todo: list[Unit] = []
-    for units in _units(files_in(sources), arches, settings, jobs):
+    for units in _units(files_in(sources), arches, settings, place.jobs):
         if isinstance(units, SassxlateError):
             progress.errors += 1
             failed(units)
@@ -291,10 +289,7 @@ def build(
             else:
                 todo.append(unit)
     told(progress)
-    seen = read_ids(folder / "units")
-    with contextlib.closing(VerdictStore(folder / "proofs.sqlite3", "")) as proofs:
-        proofs.forget_asked()
-    for report in _reports(folder, todo, settings, seen, jobs, limit_s, started):
+    for report in _reports(folder, todo, settings, place, limit_s, started):
         progress.done += 1
         progress.rows += report.rows
         progress.regions += report.counts.get("regions", 0)
@@ -309,17 +304,19 @@ def _units(
 ) -> Iterator[list[Unit] | SassxlateError]:
     """Each file's units in order, or the reason why it has none.  Reading ten thousand cubins takes
     one process minutes, so several do it.  Raises ModelError SX1041 if one of them dies."""
-    read = partial(_units_or_why, arches=arches, settings=settings)
     listed = list(paths)
-    if jobs == 1 or len(listed) < 2 * _FILES:
-        yield from map(read, listed)
-        return
-    context = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(jobs, context, die_with_parent) as pool:
-        try:
-            yield from pool.map(read, listed, chunksize=_FILES)
-        except BrokenProcessPool:
-            raise ModelError("SX1041", "a process that read the files died: fewer (-j)?") from None
+    at_once = [listed[at : at + _FILES] for at in range(0, len(listed), _FILES)]
+    place = Place(jobs if len(at_once) > 1 else 1)
+    read = partial(_units_of_files, arches=arches, settings=settings)
+    lost = ModelError("SX1041", "a process that read the files died: fewer (-j)?")
+    for some in in_order(place, read, at_once, lost=lost):
+        yield from some
+
+
+def _units_of_files(
+    paths: Sequence[Path], arches: frozenset[int] | None, settings: DatasetSettings
+) -> list[list[Unit] | SassxlateError]:
+    return [_units_or_why(path, arches, settings) for path in paths]
 
 
 def _units_or_why(
@@ -353,57 +350,23 @@ def _reports(
     folder: Path,
     todo: Sequence[Unit],
     settings: DatasetSettings,
-    seen: dict[str, set[str]],
-    jobs: int,
+    place: Place,
     limit_s: float | None,
     started: float,
 ) -> Iterator[DatasetReport]:
     def late() -> bool:
         return limit_s is not None and time.monotonic() - started > limit_s
 
-    if jobs == 1:
-        _begin(folder, settings, seen)
-        for unit in todo:
-            if late():
-                return
-            yield _work(unit)
-        return
-    left = list(reversed(todo))
-    context = multiprocessing.get_context("fork")
-    while left and not late():
-        running: dict[Future[DatasetReport], Unit] = {}
-        with ProcessPoolExecutor(jobs, context, _begin, (folder, settings, seen)) as pool:
-            try:
-                while (left and not late()) or running:
-                    while left and len(running) < 2 * jobs and not late():
-                        unit = left.pop()
-                        running[pool.submit(_work, unit)] = unit
-                    done, _ = wait(running, return_when=FIRST_COMPLETED)
-                    for future in done:
-                        report = future.result()
-                        del running[future]
-                        yield report
-            except BrokenProcessPool:
-                # One of them killed its process (memory, a crash of the solver): which one is
-                # unknown.  Each is tried alone, and abandoned if that happens again.
-                alone = list(running.values())
-                yield from _alone(folder, settings, seen, alone)
-
-
-def _alone(
-    folder: Path, settings: DatasetSettings, seen: dict[str, set[str]], units: Iterable[Unit]
-) -> Iterator[DatasetReport]:
-    context = multiprocessing.get_context("fork")
-    for unit in units:
-        with ProcessPoolExecutor(1, context, _begin, (folder, settings, seen)) as pool:
-            try:
-                yield pool.submit(_work, unit).result()
-            except BrokenProcessPool:
-                report = DatasetReport(unit, split_of(unit.program, settings))
-                message = "the process that worked on it died"
-                report.errors.append({"code": "SX1041", "message": message, "file": unit.path})
-                write_report(folder, report)
-                yield report
+    begin = Begin(_begin, (folder, settings), uuid.uuid4().hex)
+    for done in work_through(place, _work, todo, begin=begin, late=late):
+        report = done.result
+        if report is None:
+            unit = done.job
+            report = DatasetReport(unit, split_of(unit.program, settings))
+            message = "the process that worked on it died"
+            report.errors.append({"code": "SX1041", "message": message, "file": unit.path})
+            write_report(folder, report)
+        yield report
 
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from sassxlate.disasm.containers.values import Cubin
@@ -65,7 +65,6 @@ class Harvest:
     prover: Prover = field(default_factory=Prover)
     seen: set[str] = field(default_factory=set[str])
     search: bool = True
-    elsewhere: Callable[[str], bool] = lambda _: False  # whether another process has the question
     lifted: bool = False
     of_parts: set[str] = field(default_factory=set[str])  # rows of parts only
     rows: dict[str, TrainingPair] = field(default_factory=dict[str, TrainingPair])
@@ -122,7 +121,7 @@ class Harvest:
         key = row_id(text)
         self.again[key] += 1
         # A row that was only a part so far is now searched and counted as a whole.
-        if (key in self.seen and key not in self.of_parts) or self.elsewhere(key):
+        if key in self.seen and key not in self.of_parts:
             self.counts["again"] += 1
             return
         self.seen.add(key)
@@ -191,7 +190,7 @@ class Harvest:
         if not isinstance(verdict, Proved):
             return None
         key = row_id(question.text)
-        if key not in self.seen and not self.elsewhere(key):
+        if key not in self.seen:
             self.seen.add(key)
             self.of_parts.add(key)
             self.counts["part"] += 1

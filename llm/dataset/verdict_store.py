@@ -9,7 +9,6 @@ import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 
-from sassxlate.errors import ModelError
 from sassxlate.lowering.verify import Proved, Refuted, Unknown, Verdict
 
 _LOCKED_MS = 3_000  # lock timeout of a process
@@ -121,28 +120,6 @@ class VerdictStore:
             return False
         return True
 
-    def forget_asked(self) -> None:
-        """Clears the questions at the start of a build, which reads them again from its units'
-        rows.
-
-        Raises ModelError SX1048 if that fails: questions of deleted units would be skipped.
-        """
-        if self._db is not None:
-            with contextlib.suppress(sqlite3.Error):
-                self._db.execute(f"PRAGMA busy_timeout={PATIENCE_MS}")
-        # Tries a second time after replacing a damaged file.
-        if not any(self._put("DELETE FROM asked WHERE ?", [(1,)]) for _ in range(2)):
-            text = f"{self._path} cannot be written, or another build has it"
-            raise ModelError("SX1048", text)
-
-    def was_asked(self, split: str, key: str) -> bool:
-        """Whether a finished unit has asked a question."""
-        return self._said("SELECT 1 FROM asked WHERE key = ?", f"{split} {key}") is not None
-
-    def asked(self, split: str, keys: Iterable[str]) -> None:
-        """Records questions for other processes, once the rows are on disk."""
-        self._put("INSERT OR IGNORE INTO asked VALUES (?)", [(f"{split} {k}",) for k in keys])
-
     def _key(self, text: str) -> bytes:
         return hashlib.blake2b(text.encode(), digest_size=16, key=self._tag[:64]).digest()
 
@@ -193,7 +170,6 @@ def _opened(path: Path) -> sqlite3.Connection:
     db.execute(
         "CREATE TABLE IF NOT EXISTS proofs (key BLOB PRIMARY KEY, verdict TEXT) WITHOUT ROWID"
     )
-    db.execute("CREATE TABLE IF NOT EXISTS asked (key TEXT PRIMARY KEY) WITHOUT ROWID")
     # Entries that cannot be written soon are written later: sixty processes had waited a minute
     # each.
     db.execute(f"PRAGMA busy_timeout={_LOCKED_MS}")

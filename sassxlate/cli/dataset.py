@@ -10,12 +10,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sassxlate.cli.grammar import Command, Group
-from sassxlate.cli.options import arches_option, format_option, jobs_option, printing_options
+from sassxlate.cli.options import (
+    arches_option,
+    cluster_option,
+    format_option,
+    jobs_option,
+    printing_options,
+)
 from sassxlate.errors import EXIT_NEGATIVE, ModelError, SassxlateError
 from sassxlate.notes import shows_progress
 from sassxlate.output import print_json
 
 if TYPE_CHECKING:
+    from sassxlate.executors import Place
     from sassxlate.llm.dataset.build import DatasetSettings, Progress
     from sassxlate.llm.dataset.generate.generate import Made
     from sassxlate.llm.dataset.improve import Progress as Round
@@ -68,6 +75,13 @@ def _cores(jobs: int) -> int:
     return jobs if jobs > 0 else cores()
 
 
+def _place(jobs: int, cluster: str | None) -> Place:
+    from sassxlate.executors import Place
+    from sassxlate.runtime_shim.cache.verdicts import verdict_tag
+
+    return Place(_cores(jobs), cluster, verdict_tag)
+
+
 @command.command(
     short_help="Pairs from cubins and programs", example="sassxlate dataset build DATA ./saxpy -j 2"
 )
@@ -87,6 +101,7 @@ def _cores(jobs: int) -> int:
     metavar="PATTERN=TEXT",
     help="Licence of matching sources.",
 )
+@cluster_option
 @format_option()
 def build(
     folder: Path,
@@ -95,6 +110,7 @@ def build(
     search: bool,
     lifted: bool,
     licences: tuple[str, ...],
+    cluster: str | None,
     form: str | None,
     jobs: int,
     seed: int,
@@ -122,7 +138,7 @@ def build(
         folder,
         sources,
         settings,
-        jobs=_cores(jobs),
+        place=_place(jobs, cluster),
         arches=wanted,
         limit_s=limit_seconds,
         shard=shard,
@@ -165,11 +181,13 @@ def _licence(text: str) -> tuple[str, str]:
 @click.option(
     "--kernels", default=12, show_default=True, type=click.IntRange(1), help="Of a program."
 )
+@cluster_option
 @format_option()
 def generate(
     folder: Path,
     count: int,
     kernels: int,
+    cluster: str | None,
     form: str | None,
     jobs: int,
     seed: int,
@@ -190,7 +208,7 @@ def generate(
         count,
         settings,
         kernels=kernels,
-        jobs=_cores(jobs),
+        place=_place(jobs, cluster),
         limit_s=limit_seconds,
         shard=shard,
         told=show.generated,
@@ -393,6 +411,7 @@ TOKENS = "tokens"  # the folder in a dataset that `sassxlate train` reads
 @click.option("--most", type=float, metavar="MIB", help="Size limit of the tokens of each split.")
 @click.option("--search/--no-search", default=True, help="Look for cheaper code than the rules'.")
 @jobs_option()
+@cluster_option
 @format_option()
 @click.pass_context
 def make(
@@ -404,6 +423,7 @@ def make(
     most: float | None,
     search: bool,
     jobs: int,
+    cluster: str | None,
     form: str | None,
 ) -> None:
     """Generate kernels (DIR/kernels), build the dataset DIR from them and from SOURCES, and write
@@ -413,10 +433,13 @@ def make(
     it prints the documents of the three commands, one after the other.
     """
     kernels = folder / "kernels"
-    ctx.invoke(generate, folder=kernels, count=count, seed=seed, jobs=jobs, shard=(0, 1), form=form)
     ctx.invoke(
-        build, folder=folder, sources=(kernels, *sources), seed=seed, jobs=jobs, search=search,
-        shard=(0, 1), form=form,
+        generate, folder=kernels, count=count, seed=seed, jobs=jobs, cluster=cluster, shard=(0, 1),
+        form=form,
+    )  # fmt: skip
+    ctx.invoke(
+        build, folder=folder, sources=(kernels, *sources), seed=seed, jobs=jobs, cluster=cluster,
+        search=search, shard=(0, 1), form=form,
         licences=(f"{kernels.name}/=Apache-2.0 (made by `sassxlate dataset`)",),
     )  # fmt: skip
     ctx.invoke(

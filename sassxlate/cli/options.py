@@ -159,6 +159,16 @@ def jobs_option(default: int = 0) -> Callable[[_F], _F]:
     )
 
 
+def cluster_option(function: _F) -> _F:
+    """``--cluster``, a Dask scheduler that hands the work to its workers."""
+    return click.option(
+        "--cluster",
+        metavar="tcp://HOST:PORT",
+        help="Work on the workers of this Dask scheduler, not in processes here: docs/how-to/"
+        "use-a-cluster.md.",
+    )(function)
+
+
 def proof_options(function: _F) -> _F:
     """``--timeout`` and ``--vectors`` of commands that prove a block."""
     function = click.option(

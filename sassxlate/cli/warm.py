@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sassxlate.cli.grammar import Command
-from sassxlate.cli.options import format_option, jobs_option, target_option
+from sassxlate.cli.options import cluster_option, format_option, jobs_option, target_option
 from sassxlate.errors import UsageError
 from sassxlate.notes import quiet
 from sassxlate.output import print_json
@@ -35,6 +35,7 @@ _TERMINAL_S, _LINES_S = 0.2, 10.0  # between two tellings
     "FILE, of the files that it names.",
 )
 @jobs_option()
+@cluster_option
 @click.option(
     "--tier",
     type=click.Choice(["auto", "baseline", "llvm"]),
@@ -48,6 +49,7 @@ def command(
     files: tuple[Path, ...],
     record: Path | None,
     jobs: int,
+    cluster: str | None,
     tier: str,
     target: str,
     form: str | None,
@@ -55,6 +57,7 @@ def command(
     """Translate and compile the kernels of FILES (programs, libraries, fat binaries, cubins).
 
     The code is for the device that a program with these files would see, or for SASSXLATE_CC.
+    With --cluster the workers find FILES under the same paths, and need not share the cache.
     What is in the cache already costs little.  Ctrl-C keeps what is done.
 
     The exit status is 0 if all kernels are in the cache, 3 if some are refused (a program that uses
@@ -65,6 +68,7 @@ def command(
     from sassxlate.runtime_shim.cache import runs
     from sassxlate.runtime_shim.cache.store import Cache, key_of, size_cap
     from sassxlate.runtime_shim.cache.tag import cache_tag
+    from sassxlate.runtime_shim.service.early.spread import place_of, warm_on_cluster
     from sassxlate.runtime_shim.service.early.warm import warm
     from sassxlate.runtime_shim.service.server import JOB_LIMIT_S
     from sassxlate.runtime_shim.service.work import default_engine
@@ -83,18 +87,32 @@ def command(
     if not files:
         raise UsageError("SX0848", "no file is named, and no record whose files are there")
     shown = Shown()
+    paths_of = [file.absolute() for file in files]
+    compiles = tier != "baseline"
     try:
-        result = warm(
-            [file.absolute() for file in files],
-            cache,
-            default_engine(target_named(target)),
-            compiles=tier != "baseline",
-            record=key,
-            device=device,
-            width=jobs or None,
-            job_limit_s=JOB_LIMIT_S,
-            told=shown.tell,
-        )
+        if cluster:
+            result = warm_on_cluster(
+                paths_of,
+                cache,
+                target,
+                place_of(cluster, target),
+                compiles=compiles,
+                record=key,
+                device=device,
+                told=shown.tell,
+            )
+        else:
+            result = warm(
+                paths_of,
+                cache,
+                default_engine(target_named(target)),
+                compiles=compiles,
+                record=key,
+                device=device,
+                width=jobs or None,
+                job_limit_s=JOB_LIMIT_S,
+                told=shown.tell,
+            )
     finally:
         shown.clear()
         if key is not None:

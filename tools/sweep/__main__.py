@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 
 from sassxlate import toolchain
+from sassxlate.executors import Place
 from tools.sweep import plan, table, truth
 
 from .kernel import SEED, Group
@@ -38,13 +39,14 @@ def _run(given: argparse.Namespace) -> int:
     made = plan.groups(given.seed, given.shape or None)
     groups = plan.in_turn([g for g in made if int(g.name[-3:]) % given.every == given.every - 1])
     work = [
-        (group, Settings(given.results, nvcc, arch, flags, RUNNER))
+        (group, Settings(given.results.absolute(), nvcc, arch, flags, RUNNER))
         for group in groups
         for flags in given.flags
         for arch in given.arch
         if plan.wanted(group, flags)
     ]
-    run_all(work, deadline, lambda text: print(text, flush=True), given.jobs)
+    place = Place(given.jobs, given.cluster)
+    run_all(work, deadline, lambda text: print(text, flush=True), place)
     return 0
 
 
@@ -72,6 +74,7 @@ def main() -> int:
     run.add_argument("--every", type=int, default=1, help="one group in so many of a shape")
     run.add_argument("--limit", type=float, default=1e9, help="seconds")
     run.add_argument("--jobs", type=int, default=1, help="groups at a time")
+    run.add_argument("--cluster", help="a Dask scheduler whose workers do them: tcp://HOST:PORT")
     _seed(run)
     run.set_defaults(do=_run)
     shown = commands.add_parser("table", help="compare results with the truth")

@@ -12,14 +12,13 @@ import json
 import os
 import re
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sassxlate.executors import HERE, Place, work_through
 from sassxlate.toolchain import Tool
 
 from .compile import CompileError, compile_group
@@ -70,43 +69,56 @@ def run_all(
     work: Sequence[tuple[Group, Settings]],
     deadline: float,
     told: Callable[[str], None],
-    jobs: int = 1,
+    place: Place = HERE,
 ) -> int:
     """Runs what is not there yet until ``deadline``, a time of time.monotonic(); counts kernels.
 
-    ``jobs`` groups are compiled and run at a time, in order.
+    A group is a job; a cluster's workers find the folder of results under the same path.
     """
     done = {settings.file: lines_of(settings.file) for _, settings in work}
-    writing = threading.Lock()
 
-    def one(item: tuple[Group, Settings]) -> int:
-        group, settings = item
-        if time.monotonic() > deadline:
-            return 0
-        before = done[settings.file]
-        left = [
-            k for k in group.on(settings.arch) if before.get(k.name, {}).get("x") != k.source_crc
-        ]
-        if not left:
-            return 0
-        lines = _group(group, left, settings, deadline, told)
-        with writing, settings.file.open("a", encoding="utf-8") as out:
+    def jobs() -> Iterator[_Job]:
+        for group, settings in work:
+            before = done[settings.file]
+            left = tuple(
+                k
+                for k in group.on(settings.arch)
+                if before.get(k.name, {}).get("x") != k.source_crc
+            )
+            if left:
+                # Clocks of other machines begin elsewhere.
+                yield _Job(group, left, settings, deadline - time.monotonic())
+
+    count = 0
+    for ended in work_through(place, _group, jobs(), late=lambda: time.monotonic() > deadline):
+        if ended.result is None:
+            told(f"{ended.job.group.name}: every process that worked on it died")
+            continue
+        lines, text = ended.result
+        with ended.job.settings.file.open("a", encoding="utf-8") as out:
             for line in lines:
                 print(json.dumps(line, separators=(",", ":")), file=out)
-        return len(lines)
+        count += len(lines)
+        if text:
+            told(text)
+    return count
 
-    with ThreadPoolExecutor(jobs) as pool:
-        return sum(pool.map(one, work))
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A group's kernels that have no line yet, and the seconds that are left."""
+
+    group: Group
+    left: tuple[Kernel, ...]
+    settings: Settings
+    seconds: float
 
 
-def _group(
-    group: Group,
-    left: Sequence[Kernel],
-    settings: Settings,
-    deadline: float,
-    told: Callable[[str], None],
-) -> list[dict[str, Any]]:
-    """The lines of a group's kernels that have none yet."""
+def _group(job: _Job) -> tuple[list[dict[str, Any]], str]:
+    """The lines of a group's kernels that have none yet, and what there is to say."""
+    group, left, settings = job.group, job.left, job.settings
+    text = ""
+    deadline = time.monotonic() + job.seconds
     cubins = settings.results / "cubins"
     cubins.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
@@ -117,14 +129,14 @@ def _group(
     else:
         built = time.monotonic() - started
         lines = _run(group.name, cubin, [k.launch() for k in left], settings, deadline)
-        told(
+        text = (
             f"{group.name} sm_{settings.arch} {settings.flags}: {len(lines)} kernels, nvcc "
             f"{built:.1f} s, run {time.monotonic() - started - built:.1f} s"
         )
         cubin.unlink()
     crcs = {k.name: k.source_crc for k in left}
     release = settings.nvcc.version
-    return [{**line, "x": crcs[line["k"]], "v": release} for line in lines]
+    return [{**line, "x": crcs[line["k"]], "v": release} for line in lines], text
 
 
 def _run(

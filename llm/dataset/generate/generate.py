@@ -16,12 +16,13 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from sassxlate.errors import ModelError, Where
+from sassxlate.executors import HERE, Place, work_through
 from sassxlate.llm.dataset.build import TRAINED, DatasetSettings, split_of
 from sassxlate.llm.dataset.generate.source import KERNELS, source
 
@@ -46,7 +47,7 @@ def program_name(seed: int, number: int, kernels: int = KERNELS) -> str:
     return f"gen{seed}{size}-{number:06d}"
 
 
-def make(folder: Path, seed: int, number: int, kernels: int, settings: DatasetSettings) -> Made:
+def make(number: int, folder: Path, seed: int, kernels: int, settings: DatasetSettings) -> Made:
     """Compiles one program; existing files are not made again."""
     name = program_name(seed, number, kernels)
     done = folder / f"{name}.done"
@@ -116,39 +117,40 @@ def generate(
     settings: DatasetSettings,
     *,
     kernels: int = KERNELS,
-    jobs: int = 1,
+    place: Place = HERE,
     limit_s: float | None = None,
     shard: tuple[int, int] = (0, 1),
     told: Callable[[Made], None] = lambda _: None,
 ) -> tuple[int, int]:
     """Compiles programs 0 to ``count`` that belong to part ``shard[0]`` of ``shard[1]``; returns
     how many exist and how many could not be compiled.  Begins none after ``limit_s`` seconds;
-    existing programs are not made again.  Raises ModelError SX1045 if there is no compiler."""
-    for tool in ("nvcc", "ptxas"):
+    existing programs are not made again.  A cluster's workers have the compiler, and find the
+    folder under the same path.
+
+    Raises ModelError SX1045 if there is no compiler, UsageError if the cluster cannot be used.
+    """
+    for tool in ("nvcc", "ptxas") if place.cluster is None else ():
         if shutil.which(tool) is None:
             raise ModelError("SX1045", f"{tool} is not on PATH")
+    folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     good = bad = 0
 
-    def one(number: int) -> Made | None:
-        if limit_s is not None and time.monotonic() - started > limit_s:
-            return None
-        return make(folder, seed, number, kernels, settings)
+    def late() -> bool:
+        return limit_s is not None and time.monotonic() - started > limit_s
 
+    one = partial(make, folder=folder, seed=seed, kernels=kernels, settings=settings)
     numbers = range(shard[0], count, shard[1])
-    with ThreadPoolExecutor(jobs) as pool:
-        for made in _in_time(pool.map(one, numbers)):
-            good += made.error is None
-            bad += made.error is not None
-            told(made)
+    for done in work_through(place, one, numbers, late=late):
+        made = done.result
+        if made is None:
+            error = ModelError("SX1045", "every process that compiled it died")
+            made = Made(program_name(seed, done.job, kernels), 0, 0.0, error)
+        good += made.error is None
+        bad += made.error is not None
+        told(made)
     return good, bad
-
-
-def _in_time(results: Iterator[Made | None]) -> Iterator[Made]:
-    for made in results:
-        if made is not None:
-            yield made
 
 
 __all__ = ["ARCHES", "TRAINED", "Made", "generate", "make", "program_name"]

@@ -21,7 +21,8 @@ from sassxlate.disasm.sass.semantics.arithmetic.error_bounds import near
 from sassxlate.disasm.sass.semantics.warp_state import SemanticsFault
 from sassxlate.disasm.sass.tables.spec import GENERATION_OF, Row
 from sassxlate.disasm.sass.traits import traits
-from sassxlate.errors import SassxlateError
+from sassxlate.errors import SassxlateError, UsageError
+from sassxlate.executors import Place, in_order
 from sassxlate.lowering.rules import TABLE
 from sassxlate.lowering.rules.rule import choose
 from sassxlate.lowering.target import DEFAULT, LANES, Target
@@ -280,31 +281,37 @@ def table(findings: Sequence[Finding]) -> Mapping[str, Mapping[Status, int]]:
 
 
 def each(
-    patterns: Sequence[str], settings: RuleCheckSettings, jobs: int, told: Callable[[float], None]
+    patterns: Sequence[str],
+    settings: RuleCheckSettings,
+    place: Place,
+    told: Callable[[float], None],
 ) -> Iterator[list[Finding]]:
-    """The findings of the rows that patterns select, form by form, in ``jobs`` processes; ``told``
-    is called with the finished part of a row, which adds up to 1.0 for each."""
+    """The findings of the rows that patterns select, form by form and in order, in processes or on
+    a cluster; ``told`` is called with the finished part of a row, which adds up to 1.0 for each.
+
+    Raises:
+        UsageError: the cluster cannot be used; SX0888, every process that worked on a form died.
+    """
     todo = chosen(patterns, settings)
-    if jobs <= 1:
+    if place.jobs <= 1 and place.cluster is None:
         for row in todo:
             for share in shares(row, settings):
                 yield verify_share(share, settings)
             told(1.0)
         return
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
-    with ProcessPoolExecutor(jobs, get_context("fork")) as pool:
-        numbers = [_number(row) for row in todo]
-        listed = [pool.submit(_listed, number, settings) for number in numbers]
-        # A form is the unit: the conversions alone would keep one process busy for an hour.
-        work = [[pool.submit(verify_share, s, settings) for s in one.result()] for one in listed]
-        for forms in work:
-            for form in forms:
-                yield form.result()
-                told(1 / len(forms))
-            if not forms:
-                told(1.0)
+    numbers = [_number(row) for row in todo]
+    lost = UsageError("SX0888", "every process that worked on one of the forms died")
+    listed = list(in_order(place, partial(_listed, settings=settings), numbers, lost=lost))
+    # A form is the unit: the conversions alone would keep one process busy for an hour.
+    work = [(share, len(forms)) for forms in listed for share in forms]
+    for forms in listed:
+        if not forms:
+            told(1.0)
+    verify = partial(verify_share, settings=settings)
+    found = in_order(place, verify, [share for share, _ in work], lost=lost)
+    for (_, of), findings in zip(work, found, strict=True):
+        yield findings
+        told(1 / of)
 
 
 def _number(row: Row) -> int:

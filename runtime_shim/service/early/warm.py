@@ -113,10 +113,11 @@ def _loop(
         for key, events in selector.select(_LOOK_S):
             key.data(events)
         scheduler.kill_overdue()
-        told(_progress(state, time.monotonic() - started))
+        told(progress_of(state, time.monotonic() - started))
 
 
-def _progress(state: Preparation, elapsed: float) -> Progress:
+def progress_of(state: Preparation, elapsed: float) -> Progress:
+    """How far it came in ``elapsed`` seconds."""
     left = None
     if state.kernels_done >= _FIRST_ESTIMATE and not state.files and state.images_done:
         # Images that are not read yet hold as many kernels as the others.
@@ -127,4 +128,4 @@ def _progress(state: Preparation, elapsed: float) -> Progress:
     )
 
 
-__all__ = ["Progress", "Warmed", "warm"]
+__all__ = ["Progress", "Warmed", "progress_of", "warm"]

@@ -18,16 +18,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from threading import Event, Lock
 from typing import Any, Literal
 
 from sassxlate.bench.programs.compare import difference
 from sassxlate.bench.programs.find import BenchProgram, Truth, add_run
 from sassxlate.disasm.amdgpu_machines import RDNA3
+from sassxlate.executors import Place, work_through
 from sassxlate.runtime_shim import rocm
 from sassxlate.runtime_shim.cache.tag import cache_tag
 from sassxlate.runtime_shim.service import client
@@ -90,10 +90,10 @@ class ProgramRun:
     status: int  # as in a shell
     out: str
     err: str
-    seconds: float
-    cpu: float
-    calls: tuple[tuple[str, int], ...]
-    launches: int
+    seconds: float = 0.0
+    cpu: float = 0.0
+    calls: tuple[tuple[str, int], ...] = ()
+    launches: int = 0
     instructions: int = 0
     stopped: Literal["", "timeout", "memory"] = ""
 
@@ -123,8 +123,6 @@ class Bench:
         self._rocm = f"ROCm {rocm.find().name} " if emulated_card else ""
         self.tag = cache_tag(target)
         self._results = results
-        self._stop = Event()
-        self._lock = Lock()
         self.known = {
             key: outcome
             for key, outcome in _read_results(results).items()
@@ -141,39 +139,31 @@ class Bench:
             if "all" in names or outcome.verdict in names:
                 del self.known[key]
 
-    def run(self, programs: Sequence[BenchProgram], jobs: int) -> Iterator[ProgramOutcome]:
-        """Outcomes as they come; stored ones first.  Ctrl-C stops running programs."""
+    def run(self, programs: Sequence[BenchProgram], place: Place) -> Iterator[ProgramOutcome]:
+        """Outcomes as they come; stored ones first.  Ctrl-C stops running programs.  A cluster's
+        workers find the programs under the same paths.
+
+        Raises:
+            UsageError: the cluster cannot be used.
+        """
         todo = [program for program in programs if self._key(program) not in self.known]
         for program in programs:
             if self._key(program) in self.known:
                 yield self.known[self._key(program)]
-        with ThreadPoolExecutor(jobs) as pool:
-            try:
-                for outcome in pool.map(self._one, todo):
-                    if outcome is not None:
-                        yield outcome
-            except BaseException:
-                self._stop.set()
-                pool.shutdown(cancel_futures=True)
-                raise
-
-    def _one(self, program: BenchProgram) -> ProgramOutcome | None:
-        if self._stop.is_set():
-            return None
-        run = execute(program, self.limits, self._stop, self.target, self.emulated_card)
-        if run is None:
-            return None
-        outcome = replace(
-            judge(
-                program, run, self.truth.get(f"{program.name} {shlex.join(program.args)}"), self.tag
-            ),
-            key=self._key(program),
+        one = partial(
+            execute, limits=self.limits, target=self.target, emulated_card=self.emulated_card
         )
-        with self._lock, open(self._results, "a", encoding="utf-8") as stream:
+        for done in work_through(place, one, todo):
+            run = done.result or ProgramRun(137, "", "every process that ran it was killed")
+            yield self._kept(done.job, run)
+
+    def _kept(self, program: BenchProgram, run: ProgramRun) -> ProgramOutcome:
+        truth = self.truth.get(f"{program.name} {shlex.join(program.args)}")
+        outcome = replace(judge(program, run, truth, self.tag), key=self._key(program))
+        with open(self._results, "a", encoding="utf-8") as stream:
             stream.write(json.dumps(asdict(outcome)) + "\n")
         if self._outputs is not None:
-            with self._lock:
-                add_run(self._outputs, program, (run.status, run.out, run.err))
+            add_run(self._outputs, program, (run.status, run.out, run.err))
         return outcome
 
 
@@ -188,9 +178,9 @@ def _read_results(file: Path) -> dict[str, ProgramOutcome]:
 
 
 def execute(
-    program: BenchProgram, limits: Limits, stop: Event, target: str, emulated_card: bool = False
-) -> ProgramRun | None:
-    """Run it on a target to its end or to a limit; None if ``stop`` was set."""
+    program: BenchProgram, limits: Limits, target: str, emulated_card: bool = False
+) -> ProgramRun:
+    """Run it on a target to its end or to a limit."""
     with tempfile.TemporaryDirectory(prefix="sassxlate-program-") as scratch:
         trace = Path(scratch, "trace")
         command = [
@@ -224,10 +214,8 @@ def execute(
                 stderr=err,
                 start_new_session=True,
             )
-            stopped, cpu = _watch(process, limits, stop)
+            stopped, cpu = _watch(process, limits)
             seconds = time.monotonic() - start
-            if stop.is_set():
-                return None
             printed, said = _head(out), _head(err)
         status = process.returncode if process.returncode >= 0 else 128 - process.returncode
         calls, launches = _read_trace(trace)
@@ -253,7 +241,7 @@ def _capability(arch: str) -> str:
 
 
 def _watch(
-    process: subprocess.Popen[bytes], limits: Limits, stop: Event
+    process: subprocess.Popen[bytes], limits: Limits
 ) -> tuple[Literal["", "timeout", "memory"], float]:
     deadline = time.monotonic() + limits.seconds
     why: Literal["", "timeout", "memory"] = ""
@@ -266,7 +254,7 @@ def _watch(
                 why = "memory"
             elif time.monotonic() > deadline:
                 why = "timeout"
-            if why or stop.is_set():
+            if why:
                 break
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_POLL_S)

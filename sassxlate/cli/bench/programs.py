@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import click
@@ -13,16 +14,19 @@ from sassxlate.cli.bench.options import FILE, only_option, write_option
 from sassxlate.cli.grammar import Command
 from sassxlate.cli.options import (
     arch_option,
+    cluster_option,
     emulated_card_option,
     jobs_option,
     printing_options,
     target_option,
 )
 from sassxlate.errors import EXIT_NEGATIVE
+from sassxlate.executors import Place
 from sassxlate.notes import quiet
 from sassxlate.output import print_json, print_lines
 from sassxlate.processes import cores
 from sassxlate.runtime_shim import paths
+from sassxlate.runtime_shim.cache.tag import cache_tag
 
 
 @click.command(
@@ -36,6 +40,7 @@ from sassxlate.runtime_shim import paths
 @only_option
 @arch_option
 @jobs_option(1)
+@cluster_option
 @click.option(
     "--timeout",
     type=click.FloatRange(0.1),
@@ -75,6 +80,7 @@ def command(
     pattern: str,
     arch: str | None,
     jobs: int,
+    cluster: str | None,
     timeout: float,
     memory: float,
     results: Path | None,
@@ -119,8 +125,9 @@ def command(
     )
     work.forget(again)
     outcomes: list[bench.ProgramOutcome] = []
+    place = Place(jobs or cores(), cluster, partial(cache_tag, target))
     try:
-        for outcome in work.run(wanted, jobs or cores()):
+        for outcome in work.run(wanted, place):
             outcomes.append(outcome)
             line = f"{len(outcomes)}/{len(wanted)} {outcome.name} {outcome.arch}: {outcome.verdict}"
             reason = f" ({outcome.reason})" if outcome.reason else ""

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sassxlate.cli.grammar import Command
-from sassxlate.cli.options import jobs_option, printing_options, target_option
+from sassxlate.cli.options import (
+    cluster_option,
+    jobs_option,
+    printing_options,
+    target_option,
+)
 from sassxlate.cli.verdicts import require_solver
 from sassxlate.disasm.inputs import parse_arch
 from sassxlate.errors import EXIT_NEGATIVE, UsageError
@@ -52,6 +57,7 @@ VECTORS = 1 << 20  # random vectors for a form that the solver cannot decide
     help="Random inputs to try if the solver cannot decide.",
 )  # fmt: skip
 @jobs_option()
+@cluster_option
 @target_option
 @printing_options()
 @click.pass_context
@@ -65,6 +71,7 @@ def command(
     timeout: float,
     vectors: int,
     jobs: int,
+    cluster: str | None,
     target: str,
     form: str,
 ) -> None:
@@ -77,7 +84,9 @@ def command(
     The exit status is 1 if a form is refuted.
     """
     require_solver()
+    from sassxlate.executors import Place
     from sassxlate.lowering.verify.rules.verify import RuleCheckSettings, chosen, each, table
+    from sassxlate.runtime_shim.cache.verdicts import verdict_tag
 
     settings = RuleCheckSettings(
         parse_arch(arch)[0],
@@ -101,7 +110,8 @@ def command(
         def told(part: float) -> None:
             bar.update(round(1000 * part))
 
-        for some in each(patterns, settings, jobs or cores(), told):
+        place = Place(jobs or cores(), cluster, verdict_tag)
+        for some in each(patterns, settings, place, told):
             found += some
             if as_json:
                 for finding in some:

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from sassxlate.cli.dataset import command
 from sassxlate.disasm.containers import load
 from sassxlate.errors import EncodeError, ModelError, SassxlateError
+from sassxlate.executors import Place
 from sassxlate.llm.dataset import files, shards
 from sassxlate.llm.dataset.build import DatasetSettings, build, program_of, split_of
 from sassxlate.llm.dataset.generate import generate
@@ -32,7 +33,7 @@ from sassxlate.lowering.verify import Proved
 from sassxlate.lowering.verify.steps.prover import Prover
 
 pytest.importorskip("pyarrow", reason="shards are parquet files")
-from sassxlate.llm.dataset.files import finish, read_ids, read_split, write_rows
+from sassxlate.llm.dataset.files import SPLITS, finish, read_ids, read_split, write_rows
 from sassxlate.llm.dataset.tokens import write_tokens
 
 pytestmark = pytest.mark.usefixtures("valid_documents")
@@ -131,7 +132,7 @@ def test_several_processes_find_the_same_units(
 ) -> None:
     def found(jobs: int) -> tuple[int, list[str]]:
         failed: list[SassxlateError] = []
-        made = build(tmp_path, [sources, tmp_path / "none"], SETTINGS, jobs=jobs, limit_s=0,
+        made = build(tmp_path, [sources, tmp_path / "none"], SETTINGS, place=Place(jobs), limit_s=0,
                      failed=failed.append)  # fmt: skip
         return made.units, [e.code for e in failed]
 
@@ -216,12 +217,30 @@ def test_a_stopped_build_goes_on(built: Path, sources: Path, tmp_path: Path) -> 
     report = next((folder / "units").glob("*.json"))
     report.unlink()
     (folder / "units" / "x.123.tmp").write_bytes(b"half")
-    rest = build(folder, [sources], SETTINGS, jobs=2)
+    rest = build(folder, [sources], SETTINGS, place=Place(2))
     assert rest.done == rest.units > first.units
     finish(folder)
-    same = {r["id"] for s in ("train", "test") for r in read_split(folder, s)}
-    assert same == {r["id"] for s in ("train", "test") for r in read_split(built, s)}
+    assert _shards(folder) == _shards(built)
     assert read_ids(folder / "units").keys() <= {"train", "valid", "test"}
+
+
+def _shards(folder: Path) -> dict[str, bytes]:
+    """The shards' bytes."""
+    found = [p for split in SPLITS for p in (folder / split).glob("*.parquet")]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+
+def test_shards_do_not_depend_on_order_and_processes(
+    built: Path, sources: Path, tmp_path: Path
+) -> None:
+    """A question that several units have was the first one's: the program, the kernel and the
+    count of a row were those of whichever unit came first."""
+    backwards = sorted(sources.glob("*.cubin"), reverse=True)
+    build(tmp_path, backwards, SETTINGS, place=Place(2))
+    finish(tmp_path)
+    same = _shards(tmp_path)
+    assert same
+    assert same == _shards(built)
 
 
 def test_other_splits_are_refused(built: Path, sources: Path) -> None:

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from sassxlate.errors import ModelError
-from sassxlate.llm.dataset import verdict_store
 from sassxlate.llm.dataset.verdict_store import VerdictStore
 from sassxlate.lowering.verify import Proved, Refuted, Unknown
 
@@ -21,7 +19,6 @@ def _filled(path: Path) -> VerdictStore:
     for n in range(2000):
         made.write(f"step {n}", VERDICTS[n % 3])
     made.flush()
-    made.asked("train", [f"{n:016x}" for n in range(2000)])
     return made
 
 
@@ -37,11 +34,6 @@ def test_verdicts_are_kept(tmp_path: Path) -> None:
     again.write("r", Refuted(defect="it writes too much"))
     again.flush()
     assert isinstance(again.read("r"), Refuted)
-    assert again.was_asked("train", f"{7:016x}")
-    assert not again.was_asked("test", f"{7:016x}")
-    VerdictStore(path, "").forget_asked()
-    assert not again.was_asked("train", f"{7:016x}")
-    assert again.read("step 3") == VERDICTS[0]
 
 
 def test_no_database_at_all(tmp_path: Path) -> None:
@@ -52,7 +44,6 @@ def test_no_database_at_all(tmp_path: Path) -> None:
     (tmp_path / "folder.sqlite3").mkdir()
     nowhere = _filled(tmp_path / "folder.sqlite3")
     assert nowhere.read("step 3") is None
-    assert not nowhere.was_asked("train", f"{7:016x}")
 
 
 def _damage(path: Path) -> None:
@@ -62,7 +53,7 @@ def _damage(path: Path) -> None:
         file.write(b"\xa5" * (size - 4096))
 
 
-@pytest.mark.parametrize("first", ["read", "asked", "flush", "forget"])
+@pytest.mark.parametrize("first", ["read", "flush"])
 def test_damaged_while_it_is_open(tmp_path: Path, first: str) -> None:
     """A process that finds it begins a new one.  (A build of thirty processes ended with "database
     disk image is malformed", after 120 seconds.)"""
@@ -72,19 +63,13 @@ def test_damaged_while_it_is_open(tmp_path: Path, first: str) -> None:
     _damage(path)
     if first == "read":
         assert made.read("step 3") is None
-    elif first == "asked":
-        assert not made.was_asked("train", f"{7:016x}")
-    elif first == "flush":
+    else:
         made.write("r", Proved())
         made.flush()
-    else:
-        made.forget_asked()
     assert made.read("step 4") is None
-    made.asked("train", ["0"])
     made.write("s", Proved())
     made.flush()
     other = VerdictStore(path, "tag")
-    assert other.was_asked("train", "0")
     assert other.read("s") == Proved()
 
 
@@ -120,18 +105,3 @@ def test_only_damage_is_damage(tmp_path: Path) -> None:
     thread.join()
     assert len(caught) == 1
     assert made.read("step 3") == VERDICTS[0]
-
-
-def test_what_cannot_be_forgotten_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A build that cannot clear the units' questions would skip questions of units that are
-    gone."""
-    monkeypatch.setattr(verdict_store, "PATIENCE_MS", 50)
-    path = tmp_path / "proofs.sqlite3"
-    made = _filled(path)
-    other = sqlite3.connect(path)
-    other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(ModelError, match="SX1048"):
-        made.forget_asked()
-    other.rollback()
-    made.forget_asked()
-    assert not made.was_asked("train", f"{7:016x}")

@@ -14,6 +14,7 @@ from sassxlate.bench.programs import table
 from sassxlate.bench.programs.compare import difference
 from sassxlate.bench.programs.find import BenchProgram, Truth, add_run, read_truth
 from sassxlate.cli.bench import command
+from sassxlate.executors import HERE
 
 pytestmark = pytest.mark.usefixtures("valid_documents")
 
@@ -115,8 +116,8 @@ def test_results_of_the_emulated_card_are_apart(
     """What passed on the emulated device was not run on AMD's library yet, nor on another one."""
     asked: list[bool] = []
 
-    def execute(*_args: object) -> bench.ProgramRun:
-        asked.append(bool(_args[-1]))
+    def execute(*_args: object, emulated_card: bool, **_limits: object) -> bench.ProgramRun:
+        asked.append(emulated_card)
         return _run()
 
     monkeypatch.setattr(bench, "execute", execute)
@@ -125,11 +126,11 @@ def test_results_of_the_emulated_card_are_apart(
     limits = bench.Limits(1, 1)
     for card in (False, True, False, True):
         made = bench.Bench(tmp_path / "results", limits, {}, stale=False, emulated_card=card)
-        assert [o.verdict for o in made.run([_program()], 1)] == ["pass"]
+        assert [o.verdict for o in made.run([_program()], HERE)] == ["pass"]
     assert asked == [False, True]
     userland = bench.rocm.Userland("7.2.4", Path("hip"))
     made = bench.Bench(tmp_path / "results", limits, {}, stale=False, emulated_card=True)
-    assert [o.verdict for o in made.run([_program()], 1)] == ["pass"]
+    assert [o.verdict for o in made.run([_program()], HERE)] == ["pass"]
     assert asked == [False, True, True]
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from sassxlate import toolchain
+from sassxlate.executors import Place
 from tools.sweep import plan, table, truth
 from tools.sweep.compile import compile_group
 from tools.sweep.driver import digests, one_nan
@@ -395,7 +396,7 @@ def test_groups_at_a_time(tmp_path: Path, groups: list[Group]) -> None:
     assert nvcc is not None
     group = Group("programs_two", groups[0].kernels[:2])
     work = [(group, Settings(tmp_path, nvcc, arch, "O3", RUNNER)) for arch in (80, 90)]
-    assert run_all(work, time.monotonic() + 300, lambda _: None, jobs=2) == 4
+    assert run_all(work, time.monotonic() + 300, lambda _: None, Place(2)) == 4
     for _, settings in work:
         assert lines_of(settings.file).keys() == {k.name for k in group.kernels}
     assert not list((tmp_path / "cubins").iterdir())
