@@ -102,6 +102,8 @@ def fixtures() -> list[Fixture]:
         truth = folder / "programs" / "truth" / "sm_90" / f"{name}.small.txt"
         text = truth.read_text() if truth.is_file() else ""
         file = folder / "programs" / name
+        if not file.is_file():  # a published wheel has none: they need a newer glibc than the rest
+            continue
         found.append(Fixture(f"program/{name}", "program", name, file, 90, text))
     return found
 
