@@ -14,7 +14,7 @@ from sassxlate.errors import UsageError, catalogue, exit_status
 from sassxlate.output import print_json
 
 # The areas of the codes by their first four characters, as sassxlate/errors.py lists them.
-_AREAS = {
+AREAS = {
     "SX01": "containers",
     "SX02": "SASS",
     "SX03": "control flow",
@@ -24,6 +24,7 @@ _AREAS = {
     "SX07": "runtime libraries",
     "SX08": "command line and tools",
     "SX09": "service and cache",
+    "SX10": "model and dataset",
 }
 
 
@@ -56,7 +57,7 @@ def _normal(code: str) -> str:
 def _value(code: str, entry: dict[str, Any]) -> dict[str, Any]:
     return {
         "code": code,
-        "area": _AREAS.get(code[:4], ""),
+        "area": AREAS.get(code[:4], ""),
         "title": entry["title"],
         "text": _flow(entry["text"]),
         "exit": exit_status(UsageError(code, "")),
@@ -85,5 +86,5 @@ def _list(entries: dict[str, dict[str, Any]]) -> None:
             if area:
                 click.echo()
             area = code[:4]
-            click.echo(f"{_AREAS.get(area, area)}:")
+            click.echo(f"{AREAS.get(area, area)}:")
         click.echo(f"  {code}  {entries[code]['title']}")

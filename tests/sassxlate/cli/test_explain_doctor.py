@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from sassxlate import toolchain
 from sassxlate.cli import cli, doctor
+from sassxlate.cli.explain import AREAS
 from sassxlate.errors import catalogue
 
 pytestmark = pytest.mark.usefixtures("valid_documents")
@@ -32,6 +33,9 @@ def test_explain_all() -> None:
     assert result.exit_code == 0
     for code in catalogue():
         assert f"  {code}  " in result.output
+    assert {code[:4] for code in catalogue()} == set(AREAS)
+    for area in AREAS.values():
+        assert f"{area}:\n" in result.output
 
 
 def test_explain_as_json() -> None:
