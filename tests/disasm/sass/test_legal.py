@@ -74,6 +74,15 @@ def test_file_names_its_witness() -> None:
         (80, 0x000562000C101904000000000C007986, ""),
         # Sizes and orders that do not go together.
         (90, 0x000EE2000C1E190000000004060E7981, "LDG.E R14, desc[UR4][R6.64]"),
+        # Once refused: never drawn without something else that is illegal (a complex product of
+        # halves; three selectors and signs beside a constant).
+        (90, 0x040FE20000400C0A00000005000F7231, "HFMA2 R15, R0.reuse.H1_H1, R5.H0_NH1, R10"),
+        (90, 0x000FE20000600C0400000007001D7231, "HFMA2.BF16_V2 R29, R0.H1_H1, R7.H0_NH1, R4"),
+        (
+            90,
+            0x000FC200000E0AC3B25DC10081E37A31,
+            "HFMA2 R227, |R129|.H0_H0, -c[0x9] [0x7704].H1_H1, |R195|.H1_H1",
+        ),
         # No register is kept where the warp yields: the bits of reuse are something else.
         (80, 0x040FDA0003F05300000000FF0500720C, "ISETP.NE.AND.EX P0, PT, R5, RZ, PT, P0"),
         (80, 0x040FE20003F05300000000FF0500720C, "ISETP.NE.AND.EX P0, PT, R5.reuse, RZ, PT, P0"),

@@ -5,6 +5,8 @@
     python -m tools.witness.nvdisasm.probe STATE [FILE...] [--arch A ...]  # probe what STATE lacks
     # sample again, list disagreements
     python -m tools.witness.nvdisasm.probe STATE --check
+    # after a probe: ask again about what legal.json excludes, and mend it
+    python -m tools.witness.nvdisasm.probe STATE --excluded [--mnemonic M ...]
 
 The rows of ``disasm/sass/tables`` are written by hand: roles, widths and templates are nothing
 that nvdisasm could tell.  What it can tell is found here, for each row and generation, from
@@ -28,7 +30,7 @@ import random
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from sassxlate.disasm.sass.codec import legality
 from sassxlate.disasm.sass.codec.decode import row_of
@@ -37,6 +39,7 @@ from sassxlate.errors import DecodeError
 from tools.generate import sass_golden
 from tools.witness.nvdisasm import witness as sass_witness
 
+from .excluded import Excluded, wrongly_excluded
 from .fit import probe
 from .rows import OPCODE, Questions, Target, invent, targets_of
 
@@ -93,22 +96,62 @@ def run(state: Path, files: Sequence[Path], archs: Sequence[int], new: bool) -> 
                 "notes": sorted(set(t.notes)),
             }
         path.write_text(json.dumps(known, indent=0, sort_keys=True))
-    write(state, witness)
+    write(probed(state), witness)
 
 
-def write(state: Path, witness: sass_witness.Witness) -> None:
+Entries: TypeAlias = dict[str, dict[int, tuple[str, str, str, tuple[tuple[str, str], ...]]]]
+
+
+def probed(state: Path) -> Entries:
+    """What was found of each row in each generation: reserved and ignored bits, scheduling, and
+    groups, as written in the file."""
+    found: Entries = collections.defaultdict(dict)
+    for generation in GENERATIONS:
+        for name, entry in _state(state / f"{generation}.json").items():
+            if entry["control"]:
+                own = tuple(sorted((mask, taken) for mask, taken in entry["groups"]))
+                head = (entry["reserved"], entry["ignored"], entry["control"])
+                found[name][generation] = (*head, own)
+    return found
+
+
+def shipped() -> Entries:
+    """The same, of the shipped file."""
+    file, found = legality.load(), collections.defaultdict[str, Any](dict)
+    for name, profiles in file["rows"].items():
+        for number, generations in profiles.items():
+            reserved, ignored, control, *groups = file["profiles"][int(number)]
+            own = tuple(sorted((m, t) for m, t in (file["groups"][g] for g in groups)))
+            for generation in generations:
+                found[name][generation] = (reserved, ignored, control, own)
+    return found
+
+
+def mended(entries: Entries, wrong: Sequence[Excluded]) -> Entries:
+    """Entries whose groups take what was wrongly excluded."""
+    out: Entries = {name: dict(by) for name, by in entries.items()}
+    for one in wrong:
+        *head, own = out[one.row][one.generation]
+        groups: list[tuple[str, str]] = []
+        for mask, taken in own:
+            bitmap = int(taken, 16)
+            if int(mask, 16) == one.group.mask:
+                bitmap |= 1 << one.value
+            if bitmap != (1 << (1 << int(mask, 16).bit_count())) - 1:
+                groups.append((mask, f"{bitmap:x}"))
+        out[one.row][one.generation] = (head[0], head[1], head[2], tuple(groups))
+    return out
+
+
+def write(entries: Entries, witness: sass_witness.Witness) -> None:
     """The shipped file: groups, profiles, and rows by name with each generation's profile."""
     groups: dict[str, str] = {}
     found: dict[str, dict[int, str]] = collections.defaultdict(dict)
-    for generation in GENERATIONS:
-        path = state / f"{generation}.json"
-        for name, entry in _state(path).items():
-            if entry["control"]:
-                own = sorted(f'["{mask}", "{taken}"]' for mask, taken in entry["groups"])
-                groups |= dict.fromkeys(own, "")
-                found[name][generation] = json.dumps(
-                    [entry["reserved"], entry["ignored"], entry["control"], own]
-                )
+    for name, by_generation in entries.items():
+        for generation, (*head, pairs) in by_generation.items():
+            own = sorted(f'["{mask}", "{taken}"]' for mask, taken in pairs)
+            groups |= dict.fromkeys(own, "")
+            found[name][generation] = json.dumps([*head, own])
     group_number = {text: i for i, text in enumerate(sorted(groups))}
 
     def profile(text: str) -> str:
@@ -134,6 +177,19 @@ def write(state: Path, witness: sass_witness.Witness) -> None:
         f"{legality.PATH.name}: {len(rows)} rows, {len(profiles)} profiles, "
         f"{len(groups)} groups, {legality.PATH.stat().st_size} bytes"
     )
+
+
+def excluded(archs: Sequence[int], mnemonics: Sequence[str]) -> list[Excluded]:
+    """What the shipped file excludes although nvdisasm prints it, by generation."""
+    witness = sass_witness.find()
+    found: list[Excluded] = []
+    for generation in archs:
+        some = wrongly_excluded(generation, witness, mnemonics)
+        print(f"sm_{generation}: {len(some)} combinations are wrongly excluded")
+        for one in some[:8]:
+            print(f"  {one.mnemonic} {one.group.mask:x} {one.value}: {one.word:#034x} {one.text}")
+        found += some
+    return found
 
 
 def check(archs: Sequence[int], count: int, seed: int) -> int:
@@ -180,10 +236,17 @@ def main() -> int:
     parser.add_argument("--arch", type=int, nargs="+", default=list(GENERATIONS))
     parser.add_argument("--new", action="store_true", help="leave out rows that only changed")
     parser.add_argument("--check", action="store_true", help="compare a fresh sample")
+    parser.add_argument("--excluded", action="store_true", help="mend false exclusions")
+    parser.add_argument("--mnemonic", action="append", default=[], help="with --excluded: these")
     parser.add_argument("--words", type=int, default=24, help="of each row, with --check")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     try:
+        if options.excluded:
+            wrong = excluded(options.arch, options.mnemonic)
+            if wrong:
+                write(mended(shipped(), wrong), sass_witness.find())
+            return int(bool(wrong))
         if options.check:
             return int(check(options.arch, options.words, options.seed) > 0)
         run(options.state, options.files, options.arch, options.new)
