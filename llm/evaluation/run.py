@@ -34,7 +34,7 @@ from sassxlate.lowering.engine.temporaries import packed, used
 from sassxlate.lowering.optimize.regions import CutRegion
 from sassxlate.lowering.optimize.search import improved
 from sassxlate.lowering.region.places import VTEMPS
-from sassxlate.lowering.region.text import answer_text, read_code
+from sassxlate.lowering.region.text import answer_text, read_code, region_text
 from sassxlate.lowering.verify.steps.prover import Prover
 from sassxlate.processes import die_with_parent
 
@@ -111,9 +111,11 @@ class Judge:
         started = time.process_time()
         found = None
         with contextlib.suppress(SassxlateError, RecursionError, MemoryError):
-            rules = read_code(answer_text(block.rules, here).split(), here)
+            # As the engine asks it: in the architecture's own forms.
+            own = region_text(here.block, here.regs, here.live_out)
+            rules = read_code(answer_text(block.rules, own).split(), own)
             region = CutRegion(here.block, here.live_out, rules)
-            found = improved(region, here.regs, here, self.search_prover, rules)
+            found = improved(region, here.regs, own, self.search_prover, rules)
         spent = time.process_time() - started
         return (block.cost if found is None else min(found.cost, block.cost)), spent
 

@@ -27,8 +27,8 @@ from sassxlate.llm.dataset.build import TRAINED, DatasetSettings, split_of
 from sassxlate.llm.dataset.generate.source import KERNELS, source
 
 TIMEOUT_S = 120
-ARCHES = (80, 90, 120)  # the last only in held-out programs
-_PTX = 80  # the virtual architecture that all others accept
+ARCHES = (80, 90, 75, 86, 89, 100, 120)  # all but the first two only in held-out programs
+_PTX, _OLDEST = 80, 75  # virtual architectures: all but sm_75 accept the first
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +59,19 @@ def make(number: int, folder: Path, seed: int, kernels: int, settings: DatasetSe
     held_out = split_of(name, settings) != "train"
     wanted = [(80, 3), (90, 3), (80, rng.choice((1, 1, 2)))]
     if held_out:
-        wanted = [(80, 3), (90, 3), (120, 3)]
+        wanted = [(arch, 3) for arch in ARCHES]
     count = 0
     try:
         with tempfile.TemporaryDirectory(prefix="sassxlate-generate-") as scratch:
-            text, ptx = Path(scratch, f"{name}.cu"), Path(scratch, f"{name}.ptx")
+            text = Path(scratch, f"{name}.cu")
             text.write_text(source(seed, number, kernels), encoding="utf-8")
             options = ["-use_fast_math"] if fast else []
-            _run(["nvcc", "-ptx", f"-arch=compute_{_PTX}", "-w", *options, text, "-o", ptx])
+            forms = {_PTX: Path(scratch, f"{name}.ptx"), _OLDEST: Path(scratch, f"{name}.75.ptx")}
+            for form in {_OLDEST if arch == _OLDEST else _PTX: None for arch, _ in wanted}:
+                front = ["nvcc", "-ptx", f"-arch=compute_{form}", "-w", *options]
+                _run([*front, text, "-o", forms[form]])
             for arch, level in wanted:
+                ptx = forms[_OLDEST if arch == _OLDEST else _PTX]
                 out = folder / f"{name}.O{level}{'f' if fast else ''}.sm_{arch}.cubin"
                 made = Path(scratch, "out.cubin")
                 _run(["ptxas", f"-arch=sm_{arch}", f"-O{level}", "-w", ptx, "-o", made])

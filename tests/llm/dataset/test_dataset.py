@@ -337,6 +337,16 @@ def test_generated_kernels_compile(tmp_path: Path) -> None:
     assert len(cubins) >= 2
 
 
+@pytest.mark.skipif(
+    shutil.which("nvcc") is None or shutil.which("ptxas") is None, reason="needs nvcc and ptxas"
+)
+def test_held_out_programs_are_built_for_every_architecture(tmp_path: Path) -> None:
+    made = generate.make(tmp_path, 0, 0, 1, DatasetSettings(test=1.0))
+    assert made.error is None
+    names = {p.name.split(".sm_")[1] for p in tmp_path.glob("*.cubin")}
+    assert names == {f"{arch}.cubin" for arch in (75, 80, 86, 89, 90, 100, 120)}
+
+
 def test_a_compiler_that_takes_too_long_takes_its_processes_along(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,13 @@ from sassxlate.llm.evaluation.run import EvaluationSettings, measure
 from sassxlate.llm.language import tokenizer
 from sassxlate.lowering.optimize.regions import CutRegion
 from sassxlate.lowering.optimize.search import improved
-from sassxlate.lowering.region.text import RegionText, code_words, read_code
+from sassxlate.lowering.region.text import (
+    RegionText,
+    answer_text,
+    code_words,
+    read_code,
+    region_text,
+)
 from sassxlate.lowering.verify.steps.prover import Prover
 from tests.llm import engines
 from tests.llm.engines import Scripted, Words
@@ -127,6 +134,25 @@ def test_the_search_as_a_model_is_the_search(corpus: Corpus) -> None:
     assert row["saved"] == 0
     assert row["equal"] == row["distinct"]
     assert row["search"] == row["model_first"] == row["both"] < 1
+
+
+def test_the_search_is_asked_in_the_architecture_s_own_forms() -> None:
+    """A model is asked for sm_120 in older forms, which the search's own code cannot be written in:
+    it was given the rules' cost there, and any model was better."""
+    corpus = collect([KERNELS / "sm_120" / "carry_chains.cubin"], Choice())
+    restated = {k: b for k, b in corpus.blocks.items() if b.question.parts}
+    assert restated
+    found = measure(replace(corpus, blocks=restated), RULES, EvaluationSettings())
+    better = 0
+    for key, block in restated.items():
+        here = block.question
+        asked = region_text(here.block, here.regs, here.live_out)
+        rules = read_code(answer_text(block.rules, asked).split(), asked)
+        region = CutRegion(here.block, here.live_out, rules)
+        code = improved(region, here.regs, asked, Prover(timeout_ms=2000), rules)
+        better += code is not None
+        assert found.results[key].search == (block.cost if code is None else code.cost)
+    assert better
 
 
 @pytest.mark.parametrize("answer", ["near_miss", "rubbish"])
