@@ -29,7 +29,7 @@ class Liveness:
         return tuple(map(refs_of, self.out_bits))
 
 
-def _kept(ins: Instruction) -> Refs:
+def kept(ins: Instruction) -> Refs:
     """Registers that an instruction may leave partly unchanged: R2UR.OR accumulates into its
     predicate, and an arrival writes only the high register of its token."""
     if ins.mnemonic == "R2UR" and ins.has("OR"):
@@ -41,21 +41,21 @@ def live_before(ins: Instruction, live: Refs) -> Refs:
     """Live-in set of ``ins``, given its live-out set."""
     if ins.guard.is_true:
         live -= ins.writes
-    return live | ins.reads | _kept(ins)
+    return live | ins.reads | kept(ins)
 
 
 def bits_before(ins: Instruction, live: int) -> int:
     """As :func:`live_before`, of sets as integers."""
     if ins.guard.is_true:
         live &= ~bits_of(ins.writes)
-    return live | bits_of(ins.reads) | bits_of(_kept(ins))
+    return live | bits_of(ins.reads) | bits_of(kept(ins))
 
 
 def gen_kill(block: Block) -> tuple[int, int]:
     """Registers read before any write, and registers always written (unguarded)."""
     gen = kill = 0
     for ins in block.instructions:
-        gen |= (bits_of(ins.reads) | bits_of(_kept(ins))) & ~kill
+        gen |= (bits_of(ins.reads) | bits_of(kept(ins))) & ~kill
         if ins.guard.is_true:
             kill |= bits_of(ins.writes)
         else:

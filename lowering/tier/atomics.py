@@ -49,7 +49,7 @@ def atomic(lane: Lane, ins: Instruction, guard: Guard) -> None:
         if isinstance(target, Reg) and not target.is_zero:
             lane.give("Rd", parted(lane, old))
 
-    lane.under(guard, done)
+    lane.under(guard, done, lane.lost)
     if ins.mnemonic == "ATOMG":
         lane.give_pred("Pu", const(0, 1), guard)
     elif lane.wants("Pu"):

@@ -21,6 +21,7 @@ from sassxlate.lowering.nans.reads import WIDE, Nan, made
 from sassxlate.lowering.tier import atomics, memory, others, quotients
 from sassxlate.lowering.tier.lane import LINE, Guard, Lane
 from sassxlate.lowering.tier.numbers import stand_ins
+from sassxlate.lowering.tier.old_values import after, unread
 from sassxlate.lowering.tier.refusal import FLOW, FORM, refused
 from sassxlate.lowering.tier.together import Together
 
@@ -45,6 +46,7 @@ class Blocks:
         self.lane, self.cfg, self.facts = lane, cfg, facts
         self.nans = lane.found.nans
         self.unread = lane.found.unread
+        self.old_unread = unread(cfg)
         self.copies = 0
         self.blocks = 0
         self.traps = False
@@ -105,7 +107,8 @@ class Blocks:
             some = instructions[at:end]
             guard = some[0].guard
             if len(some) > 1 and sum(traits(i).memory is not None for i in some) > 1:
-                self.lane.under(self.lane.holds(guard), partial(self._each, some))
+                lost = after(self.old_unread, some)
+                self.lane.under(self.lane.holds(guard), partial(self._each, some), lost)
             else:
                 for ins in some:
                     self._before(ins)
@@ -156,6 +159,7 @@ class Blocks:
     def _step(self, ins: Instruction, guard: Guard) -> None:
         lane, t, name = self.lane, traits(ins), ins.mnemonic
         lane.ins, lane.ticks = ins, None
+        lane.lost = after(self.old_unread, (ins,)) if guard is not None else frozenset()
         if ins.guard.is_false or ins.offset in self.unread:
             return
         if name in ("MEMBAR", "CCTL"):

@@ -49,6 +49,8 @@ class Lane:
         self.uses_stack = False
         self.ins: Instruction | None = None
         self.ticks: Val | None = None  # a reading of the clock by the current instruction
+        # Registers that lanes without the guard need not keep (:mod:`.old_values`).
+        self.lost: frozenset[RegRef] = frozenset()
 
     # -- registers --------------------------------------------------------------------------------
 
@@ -73,9 +75,10 @@ class Lane:
         return self._read(file, index)
 
     def write(self, ref: RegRef, value: Val, guard: Guard = None) -> None:
-        """A register's new value; it keeps the old one if the guard does not hold."""
+        """A register's new value; it keeps the old one if the guard does not hold, unless none
+        reads that."""
         name, kind = self._slot(ref.file, ref.index)
-        if guard is not None:
+        if guard is not None and ref not in self.lost:
             old = self._read(ref.file, ref.index)
             value = self.d.select(guard, value, old)
         self.fn.do(f"store {kind} {value.ref}, ptr addrspace(5) {name}, align 4")
@@ -129,6 +132,11 @@ class Lane:
     def truth(self, operand: Pred) -> Val:
         value = const(1, 1) if operand.index == 7 else self.pred(operand.file, operand.index)
         return self.d.not_(value) if operand.inv else value
+
+    def both(self, guard: Val, other: Val) -> Val:
+        """Whether both hold; ``other`` may be undefined where the guard does not."""
+        ref = self.fn.emit(f"select i1 {guard.ref}, i1 {other.ref}, i1 false")
+        return Val(ref, 1, False)
 
     def holds(self, *conditions: Pred) -> Guard:
         """The conjunction of predicates; None if it is always true."""
@@ -255,8 +263,11 @@ class Lane:
     def branch(self, label: str) -> None:
         self.fn.do(f"br label %{label}")
 
-    def under(self, guard: Guard, body: Callable[[], None]) -> None:
-        """The body in a block of its own, which only lanes with the guard run."""
+    def under(
+        self, guard: Guard, body: Callable[[], None], lost: frozenset[RegRef] = frozenset()
+    ) -> None:
+        """The body in a block of its own, which only lanes with the guard run; the others may have
+        anything in the registers ``lost``."""
         if guard is None:
             body()
             return
@@ -265,10 +276,17 @@ class Lane:
                 body()
             return
         then, after = self.fn.fresh("then"), self.fn.fresh("after")
-        self.fn.do(f"br i1 {guard.ref}, label %{then}, label %{after}")
+        other = self.fn.fresh("other") if lost else after
+        self.fn.do(f"br i1 {guard.ref}, label %{then}, label %{other}")
         with self.fn.arm(then):
             body()
             self.branch(after)
+        if lost:
+            with self.fn.arm(other):
+                for ref in sorted(lost, key=lambda r: (r.file, r.index)):
+                    name, kind = self._slot(ref.file, ref.index)
+                    self.fn.do(f"store {kind} poison, ptr addrspace(5) {name}, align 4")
+                self.branch(after)
         self.fn.label(after, keep=True)
 
 

@@ -55,10 +55,18 @@ def load(lane: Lane, at: tuple[str, int], size: int, order: str | None, volatile
         many = f"<{size // 4} x i32>" if size > 4 else kind
         word = "load volatile" if volatile else "load"
         ref = lane.fn.emit_new(f"{word} {many}, ptr addrspace({space}) {ptr}, align {size}")
-        if size > 4:
-            ref = lane.fn.emit_new(f"bitcast {many} {ref} to {kind}")
-        return Val(ref, 8 * size, False)
+        return _value(lane, ref, size)
     return Val(lane.fn.emit_new(f"{text}, align {size}"), 8 * size, False)
+
+
+def _value(lane: Lane, ref: str, size: int) -> Val:
+    """What was loaded, a vector of words if it has more than one, as an integer."""
+    if size <= 4:
+        return Val(ref, 8 * size, False)
+    out = lane.fn.emit_new(f"bitcast <{size // 4} x i32> {ref} to i{8 * size}")
+    value = Val(out, 8 * size, False)
+    lane.d.words(value, ref)
+    return value
 
 
 def store(lane: Lane, at: tuple[str, int], value: Val, order: str | None, volatile: bool) -> None:
@@ -74,8 +82,7 @@ def store(lane: Lane, at: tuple[str, int], value: Val, order: str | None, volati
     if order is not None:
         raise refused(FORM, "a strong access of 128 bits", lane.ins)
     if size > 4:
-        many = f"<{size // 4} x i32>"
-        ref, kind = lane.fn.emit_new(f"bitcast {kind} {ref} to {many}"), many
+        ref, kind = lane.d.vector(value), f"<{size // 4} x i32>"
     word = "store volatile" if volatile else "store"
     lane.fn.do(f"{word} {kind} {ref}, ptr addrspace({space}) {ptr}, align {size}")
 
@@ -99,17 +106,20 @@ def access(lane: Lane, ins: Instruction, guard: Guard, volatile: bool) -> None:
     order = scope(ins) if what.space in ("global", "generic") else None
     volatile = volatile and what.space == "shared"
     if what.store:
-        value = joined(lane, lane.words("Rb", max(1, what.size // 4)))
+        words = lane.words("Rb", max(1, what.size // 4))
+        value = joined(lane, words)
+        if len(words) > 1 and value.const is None:
+            lane.d.words(value, lane.d.as_vector(words))
         if what.size < 4:
             value = lane.d.extract(value, 0, 8 * what.size)
         lane.under(guard, lambda: store(lane, pointer(lane, what.space), value, order, volatile))
         return
-    told = ins.get("Pp")
+    told, lost = ins.get("Pp"), lane.lost
     if isinstance(told, Pred) and not told.is_true:
-        wanted = lane.truth(told)
+        wanted, lost = lane.truth(told), frozenset()
         count = max(1, what.size // 4)
         lane.give("Rd", [const(0, 32)] * count, guard)
-        guard = wanted if guard is None else lane.d.and_(guard, wanted)
+        guard = wanted if guard is None else lane.both(guard, wanted)
         base, target = getattr(ins.get("mem"), "base", None), ins.get("Rd")
         if isinstance(base, Reg) and isinstance(target, Reg):
             own = range(target.index, target.index + count)
@@ -122,7 +132,7 @@ def access(lane: Lane, ins: Instruction, guard: Guard, volatile: bool) -> None:
             value = lane.d.sext(value, 32) if what.signed else lane.d.zext(value, 32)
         lane.give("Rd", parted(lane, value))
 
-    lane.under(guard, loaded)
+    lane.under(guard, loaded, lost)
     lane.give_pred("Pu", const(0, 1), lane.holds(ins.guard))
 
 
@@ -173,14 +183,12 @@ def indexed_constant(lane: Lane, ins: Instruction, guard: Guard) -> None:
         many = f"<{size // 4} x i32>" if size > 4 else f"i{8 * size}"
         align = min(size, 4)
         ref = lane.fn.emit_new(f"load {many}, ptr addrspace(4) {at}, align {align}")
-        if size > 4:
-            ref = lane.fn.emit_new(f"bitcast {many} {ref} to i{8 * size}")
-        value = Val(ref, 8 * size, False)
+        value = _value(lane, ref, size)
         if size < 4:
             value = d.sext(value, 32) if signed else d.zext(value, 32)
         lane.give("Rd", parted(lane, value))
 
-    lane.under(guard, loaded)
+    lane.under(guard, loaded, lane.lost)
 
 
 def fence(lane: Lane, ins: Instruction) -> None:

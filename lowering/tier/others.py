@@ -143,7 +143,7 @@ def step(lane: Lane, ins: Instruction, guard: Guard) -> None:
     }.get(ins.mnemonic)  # fmt: skip
     if write is None:
         raise refused(FORM, ins.mnemonic, ins)
-    lane.under(guard, lambda: write(lane, ins))
+    lane.under(guard, lambda: write(lane, ins), lane.lost)
 
 
 __all__ = ["ballot", "first_lane", "step"]

@@ -119,7 +119,8 @@ def _exact(lane: Lane, a: Val, b: Val, q: Val) -> Val:
     before, exact, after = fn.fresh("quotient"), fn.fresh("remainder"), fn.fresh("divided")
     lane.branch(before)
     fn.label(before, keep=True)
-    fn.do(f"br i1 {rare.ref}, label %{exact}, label %{after}")
+    known = fn.emit(f"freeze i1 {rare.ref}")  # as in `LaneDomain`
+    fn.do(f"br i1 {known}, label %{exact}, label %{after}")
     with fn.arm(exact):
         divisor = fabs(d, b)
         product = (_times(lane, size, up_q), _times(lane, divisor, up - up_q))
