@@ -4,7 +4,7 @@ A target is one value of :class:`Target`.  All here run waves of 32 lanes in CU 
 instruction set of `sassxlate.disasm.rdna3`, to which the operands below belong.
 
 Sources: LLVM's AMDGPUUsage and the subtarget features in AMDGPU.td, which tests compare with what
-clang's register allocator says (tests/lowering/test_target.py); RDNA3 ISA, 3.3 and 4.4.
+clang's register allocator says (tests/lowering/test_target.py); RDNA3 ISA, 3.3 and 5.6.
 """
 
 from __future__ import annotations

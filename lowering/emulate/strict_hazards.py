@@ -5,7 +5,7 @@ number of operations of the same counter issued after that load; a wait for `n` 
 with `n` or more after them.  Where paths meet, the youngest load counts, so no violation on any
 path is missed; code whose waits come from a compiler's analysis of the same kind passes.
 
-Counters (RDNA3 ISA 4.4, LLVM's SIInsertWaitcnts for gfx11): vmcnt counts loads and returning
+Counters (RDNA3 ISA, 5.6; LLVM's SIInsertWaitcnts for gfx11): vmcnt counts loads and returning
 atomics in order, vscnt stores and the other atomics in order, lgkmcnt LDS in order and scalar loads
 out of order, so that those are done only when it is 0; a flat load is in both and needs both.
 Using a register covers reading it (RAW) and writing it (WAW), but not a second load by the same

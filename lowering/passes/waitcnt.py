@@ -1,11 +1,11 @@
 """Inserts s_waitcnt before a register with a pending load is read or written.
 
 vmcnt counts loads in order; lgkmcnt counts LDS in order and scalar loads out of order, so mixed
-traffic waits for all (RDNA3 ISA 4.4).  At labels and branches all outstanding loads are waited for,
-so no path into a block carries pending loads.  Stores are waited for only by the fences
+traffic waits for all (RDNA3 ISA, 5.6).  At labels and branches all outstanding loads are waited
+for, so no path into a block carries pending loads.  Stores are waited for only by the fences
 that the rules write themselves.  A fence's wait is left out where nothing that it waits for is
 outstanding: no load at all, no store since the last wait for stores.  Before the first of these
-in a block there may be stores of earlier blocks.
+in a block there may be stores of earlier blocks: proofs are of one block, which may assume no more.
 """
 
 from __future__ import annotations

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import struct
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ import pytest
 from sassxlate.disasm.rdna3 import OPS, encode
 from sassxlate.disasm.rdna3.instruction import Inst, S, Sp, V
 from tools.witness.executor import record
-from tools.witness.executor.__main__ import known_faults
+from tools.witness.executor.__main__ import FAULTS, known_faults
 from tools.witness.executor.single import Registers, Singles
 from tools.witness.pcode.machine import LANES
 
@@ -152,8 +154,15 @@ def test_another_scalar_that_is_written_is_noticed() -> None:
     assert [(w.described, w.executed) for w in singles.wrong] == [(0, 3)]
 
 
-def test_the_list_of_faults_names_opcodes() -> None:
+def test_the_list_of_faults_names_opcodes_and_sections() -> None:
     assert known_faults() <= set(OPS)
+    faults = tomllib.loads(FAULTS.read_text())["fault"]
+    sections = [str(fault["isa"]) for fault in faults]
+    named = re.compile(r"(\d+(\.\d+)+( \([A-Z0-9_, ]+\))?(, |$))+")
+    assert [isa for isa in sections if not named.fullmatch(isa)] == []
+    opcodes = {op for fault in faults for op in fault["ops"]}
+    known = {op.lower() for isa in sections for op in re.findall(r"[A-Z]\w+_\w+", isa)}
+    assert known == opcodes
 
 
 def test_an_approximation_within_bounds_is_no_fault() -> None:

@@ -3,7 +3,7 @@
 An independent model, apart from the pass that inserts waits and from the strict emulator.  vmcnt
 counts loads and atomics that return, in order; vscnt stores and the other atomics; lgkmcnt counts
 LDS in order, but scalar loads and flat accesses out of order, so that while one of those is
-outstanding only a wait for 0 is conclusive (RDNA3 ISA 4.4).  A block begins and must end with
+outstanding only a wait for 0 is conclusive (RDNA3 ISA, 5.6).  A block begins and must end with
 nothing outstanding.
 """
 

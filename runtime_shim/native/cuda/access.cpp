@@ -12,9 +12,16 @@ namespace {
 
 constexpr unsigned kRead = 1, kReadWrite = 3;  // CU_MEM_ACCESS_FLAGS_PROT_*; nothing is 0
 
+constexpr uint64_t kGranule = 2u << 20;  // as cuMemGetAllocationGranularity says
+
 struct Mapping {
   uint64_t end;
   unsigned access;
+};
+
+struct Memory {
+  size_t size;
+  unsigned owners;  // cuMemCreate and cuMemRetainAllocationHandle, less releases
 };
 
 struct Rights {
@@ -22,6 +29,7 @@ struct Rights {
   std::atomic<bool> any{false};           // reservations: most programs have none
   std::map<uint64_t, uint64_t> reserved;  // base -> end
   std::map<uint64_t, Mapping> mappings;   // by base
+  std::map<CUmemGenericAllocationHandle, Memory> memories;
 };
 
 Rights &rights() {
@@ -34,6 +42,17 @@ uint64_t number(const void *pointer) { return reinterpret_cast<uint64_t>(pointer
 bool reaches(const Rights &r, uint64_t begin, uint64_t end) {
   auto next = r.reserved.lower_bound(end);
   return next != r.reserved.begin() && std::prev(next)->second > begin;
+}
+
+bool overlaps_mapping(const Rights &r, uint64_t begin, uint64_t end) {
+  auto next = r.mappings.lower_bound(end);
+  return next != r.mappings.begin() && std::prev(next)->second.end > begin;
+}
+
+// Whether one reservation holds all of the range.
+bool within_reservation(const Rights &r, uint64_t begin, uint64_t end) {
+  auto next = r.reserved.upper_bound(begin);
+  return next != r.reserved.begin() && std::prev(next)->second >= end;
 }
 
 }  // namespace
@@ -69,6 +88,74 @@ void access_set(const void *base, size_t size, unsigned flags) {
   std::unique_lock<std::shared_mutex> guard(r.mutex);
   for (auto it = r.mappings.lower_bound(number(base)); it != r.mappings.end() && it->first < number(base) + size; ++it)
     it->second.access = flags;
+}
+
+void memory_made(CUmemGenericAllocationHandle memory, size_t size) {
+  Rights &r = rights();
+  std::unique_lock<std::shared_mutex> guard(r.mutex);
+  r.memories[memory] = {size, 1};
+}
+
+void memory_retained(CUmemGenericAllocationHandle memory, const void *pointer) {
+  Rights &r = rights();
+  std::unique_lock<std::shared_mutex> guard(r.mutex);
+  auto next = r.mappings.upper_bound(number(pointer));
+  if (next == r.mappings.begin()) return;
+  auto it = std::prev(next);
+  auto [place, added] = r.memories.try_emplace(memory, Memory{it->second.end - it->first, 0});
+  ++place->second.owners;
+}
+
+bool memory_released(CUmemGenericAllocationHandle memory) {
+  Rights &r = rights();
+  std::unique_lock<std::shared_mutex> guard(r.mutex);
+  auto it = r.memories.find(memory);
+  if (it == r.memories.end()) return false;
+  if (--it->second.owners == 0) r.memories.erase(it);
+  return true;
+}
+
+CUresult may_free(const void *base, size_t size) {
+  Rights &r = rights();
+  std::shared_lock<std::shared_mutex> guard(r.mutex);
+  auto it = r.reserved.find(number(base));
+  if (it == r.reserved.end() || it->second - it->first != size || overlaps_mapping(r, it->first, it->second))
+    return CUDA_ERROR_INVALID_VALUE;
+  return CUDA_SUCCESS;
+}
+
+CUresult may_map(const void *base, size_t size, size_t offset, CUmemGenericAllocationHandle memory) {
+  Rights &r = rights();
+  std::shared_lock<std::shared_mutex> guard(r.mutex);
+  const uint64_t begin = number(base);
+  uint64_t end = 0;
+  auto it = r.memories.find(memory);
+  if (it == r.memories.end() || !size || __builtin_add_overflow(begin, size, &end) || (begin | size) % kGranule)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!within_reservation(r, begin, end) || overlaps_mapping(r, begin, end) || size > it->second.size)
+    return CUDA_ERROR_INVALID_VALUE;
+  return offset || size != it->second.size ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
+bool nothing_mapped(const void *base, size_t size) {
+  Rights &r = rights();
+  std::shared_lock<std::shared_mutex> guard(r.mutex);
+  const uint64_t begin = number(base);
+  uint64_t end = 0;
+  return size && !__builtin_add_overflow(begin, size, &end) && within_reservation(r, begin, end) && !overlaps_mapping(r, begin, end);
+}
+
+std::vector<Range> whole_mappings(const void *base, size_t size) {
+  Rights &r = rights();
+  std::shared_lock<std::shared_mutex> guard(r.mutex);
+  std::vector<Range> found;
+  uint64_t at = number(base), end = 0;
+  if (!size || __builtin_add_overflow(at, size, &end)) return {};
+  for (auto it = r.mappings.find(at); it != r.mappings.end() && it->first == at && at < end; ++it) {
+    found.push_back({reinterpret_cast<void *>(at), it->second.end - at});
+    at = it->second.end;
+  }
+  return at == end ? found : std::vector<Range>{};
 }
 
 bool may_access(const void *base, size_t size, bool write) {

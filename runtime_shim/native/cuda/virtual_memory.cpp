@@ -1,6 +1,9 @@
 // Virtual memory management: HIP's functions, whose structures and numbers are CUDA's.
+#include <vector>
+
 #include "access.h"
 #include "driver.h"
+#include "unsupported.h"
 
 using namespace sx;
 
@@ -19,7 +22,24 @@ const hipMemAllocationProp *to_hip(const CUmemAllocationProp *prop) {
 }
 
 constexpr size_t kGranule = 2u << 20;
-constexpr int kDevice = 1;  // CU_MEM_LOCATION_TYPE_DEVICE
+constexpr int kDevice = 1, kHosts = 2, kHostsEnd = 5;  // CU_MEM_LOCATION_TYPE_*
+
+constexpr char kUnmap[] = "cuMemUnmap of these mappings, by this HIP library";
+constexpr char kAccess[] = "cuMemSetAccess of these mappings, by this HIP library";
+
+// The answer to a wish for access that AMD's library is not asked about.
+CUresult wrong(const CUmemAccessDesc &desc) {
+  const int type = desc.location.type;
+  if (type >= kHosts && type < kHostsEnd) return refuse("cuMemSetAccess for the host");
+  const bool there = type == kDevice && static_cast<size_t>(desc.location.id) < driver().devices.size();
+  const bool known = desc.flags == 0 || desc.flags == 1 || desc.flags == 3;  // CU_MEM_ACCESS_FLAGS_PROT_*
+  return there && known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+// AMD's answer to a call that nothing is wrong with.  HIP 7.2.4 refuses a mapping that a smaller one follows.
+CUresult of_right_call(CUresult result, const char *what) {
+  return result == CUDA_ERROR_INVALID_VALUE ? refuse(what) : result;
+}
 
 }  // namespace
 
@@ -46,7 +66,8 @@ SX_API cuMemAddressReserve(CUdeviceptr *out, size_t size, size_t alignment, CUde
 
 SX_API cuMemAddressFree(CUdeviceptr pointer, size_t size) {
   return enter<Need::Init>(__func__, [&] {
-    CUresult result = SX_HIP(hipMemAddressFree, to_pointer(pointer), size);
+    CUresult result = may_free(to_pointer(pointer), size);
+    if (result == CUDA_SUCCESS) result = SX_HIP(hipMemAddressFree, to_pointer(pointer), size);
     if (result == CUDA_SUCCESS) access_freed(to_pointer(pointer));
     return result;
   });
@@ -58,45 +79,62 @@ SX_API cuMemCreate(CUmemGenericAllocationHandle *out, size_t size, const CUmemAl
     if (!out) return CUDA_ERROR_INVALID_VALUE;
     hipMemGenericAllocationHandle_t handle = nullptr;
     CUresult result = SX_HIP(hipMemCreate, &handle, size, ::to_hip(prop), flags);
-    if (result == CUDA_SUCCESS) *out = reinterpret_cast<CUmemGenericAllocationHandle>(handle);
+    if (result != CUDA_SUCCESS) return result;
+    *out = reinterpret_cast<CUmemGenericAllocationHandle>(handle);
+    memory_made(*out, size);
     return result;
   });
 }
 
 SX_API cuMemRelease(CUmemGenericAllocationHandle handle) {
-  return enter<Need::Init>(__func__, [&] { return SX_HIP(hipMemRelease, to_hip_memory(handle)); });
+  return enter<Need::Init>(__func__, [&]() -> CUresult {
+    if (!memory_released(handle)) return CUDA_ERROR_INVALID_VALUE;
+    return SX_HIP(hipMemRelease, to_hip_memory(handle));
+  });
 }
 
 SX_API cuMemMap(CUdeviceptr pointer, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
                 unsigned long long flags) {
   return enter<Need::Init>(__func__, [&] {
-    CUresult result = SX_HIP(hipMemMap, to_pointer(pointer), size, offset, to_hip_memory(handle), flags);
+    CUresult result = may_map(to_pointer(pointer), size, offset, handle);
+    if (result == CUDA_SUCCESS)
+      result = SX_HIP(hipMemMap, to_pointer(pointer), size, offset, to_hip_memory(handle), flags);
     if (result == CUDA_SUCCESS) access_mapped(to_pointer(pointer), size);
     return result;
   });
 }
 
 SX_API cuMemUnmap(CUdeviceptr pointer, size_t size) {
-  return enter<Need::Init>(__func__, [&] {
-    CUresult result = SX_HIP(hipMemUnmap, to_pointer(pointer), size);
-    if (result == CUDA_SUCCESS) access_unmapped(to_pointer(pointer), size);
-    return result;
+  return enter<Need::Init>(__func__, [&]() -> CUresult {
+    if (nothing_mapped(to_pointer(pointer), size)) return CUDA_SUCCESS;
+    // One by one: HIP 6.4.3 mixes up several, and the process ends by a signal when it is over.
+    const std::vector<Range> mappings = whole_mappings(to_pointer(pointer), size);
+    if (mappings.empty()) return CUDA_ERROR_INVALID_VALUE;
+    for (const Range &one : mappings) {
+      CUresult result = of_right_call(SX_HIP(hipMemUnmap, one.base, one.size), kUnmap);
+      if (result != CUDA_SUCCESS) return result;
+      access_unmapped(one.base, one.size);
+    }
+    return CUDA_SUCCESS;
   });
 }
 
 SX_API cuMemSetAccess(CUdeviceptr pointer, size_t size, const CUmemAccessDesc *desc, size_t count) {
-  return enter<Need::Init>(__func__, [&] {
+  return enter<Need::Init>(__func__, [&]() -> CUresult {
+    if (!desc || !count || whole_mappings(to_pointer(pointer), size).empty()) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < count; ++i)
+      if (CUresult error = wrong(desc[i]); error != CUDA_SUCCESS) return error;
     auto *hip_desc = reinterpret_cast<const hipMemAccessDesc *>(desc);
-    CUresult result = SX_HIP(hipMemSetAccess, to_pointer(pointer), size, hip_desc, count);
+    CUresult result = of_right_call(SX_HIP(hipMemSetAccess, to_pointer(pointer), size, hip_desc, count), kAccess);
     for (size_t i = 0; result == CUDA_SUCCESS && i < count; ++i)
-      if (desc[i].location.type == kDevice)
-        access_set(to_pointer(pointer), size, static_cast<unsigned>(desc[i].flags));
+      access_set(to_pointer(pointer), size, static_cast<unsigned>(desc[i].flags));
     return result;
   });
 }
 
 SX_API cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr pointer) {
   return enter<Need::Init>(__func__, [&] {
+    if (flags) *flags = 0;
     return SX_HIP(hipMemGetAccess, flags, reinterpret_cast<const hipMemLocation *>(location), to_pointer(pointer));
   });
 }
@@ -106,7 +144,9 @@ SX_API cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *out, void *poin
     if (!out) return CUDA_ERROR_INVALID_VALUE;
     hipMemGenericAllocationHandle_t handle = nullptr;
     CUresult result = SX_HIP(hipMemRetainAllocationHandle, &handle, pointer);
-    if (result == CUDA_SUCCESS) *out = reinterpret_cast<CUmemGenericAllocationHandle>(handle);
+    if (result != CUDA_SUCCESS) return result;
+    *out = reinterpret_cast<CUmemGenericAllocationHandle>(handle);
+    memory_retained(*out, pointer);
     return result;
   });
 }

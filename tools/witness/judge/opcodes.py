@@ -42,7 +42,7 @@ _RENAMED = (
     (r"^S_CTZ_I32_B64$", "S_FF1_I32_B64"),
     (r"^S_(AND|OR)_NOT1_", r"S_\1N2_"),
     (r"^(V_CMPX_\w+)_e(32|64)$", r"\1_nosdst_e\2"),
-    (r"^(DS_(?!B?PERMUTE|SWIZZLE|NOP|GWS|BVH|\w+ADDTID)\w+)$", r"\1_gfx9"),  # without M0
+    (r"^(DS_(?!B?PERMUTE|SWIZZLE|NOP|GWS|BVH|\w+ADDTID|\w+_D16)\w+)$", r"\1_gfx9"),  # without M0
     (r"^V_(READLANE|WRITELANE)_B32_e64$", r"V_\1_B32"),
 )
 _PROCESSOR = re.compile(r"_gfx11(_w32)?$")

@@ -18,6 +18,7 @@ CHECKS = [
     *("streams", "contexts", "resolution", "facts", "fault", "forked", "ending", "threads"),
     *("reset", "boxes", "textures", "virtual_memory", "read_only_memory", "no_access_memory"),
     "access_rights",
+    "mapped_ranges",
 ]
 
 

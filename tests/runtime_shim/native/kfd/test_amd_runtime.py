@@ -264,7 +264,7 @@ DRIVER = ROOT / "tests/runtime_shim/native/cuda/programs"
 CHECKS = (
     *("launch", "library", "mixed", "variables", "shared", "limits", "extended", "memory"),
     *("streams", "contexts", "threads", "forked", "ending"),
-    "access_rights",
+    *("access_rights", "mapped_ranges"),
 )
 
 

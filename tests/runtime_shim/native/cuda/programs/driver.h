@@ -61,6 +61,7 @@ void refused();
 void virtual_memory();
 void read_only_memory();
 void access_rights();
+void mapped_ranges();
 void no_access_memory();
 void modules();
 void ptx();

@@ -50,7 +50,7 @@ void mistakes(CUdeviceptr base, CUmemGenericAllocationHandle memory) {
   RESULT(cuMemMap(base + (size_t{1} << 40), kPage, 0, memory, 0), CUDA_ERROR_INVALID_VALUE);
   RESULT(cuMemMap(base, kPage, 0, 12345, 0), CUDA_ERROR_INVALID_VALUE);
   RESULT(cuMemMap(base, 2 * kPage, 0, memory, 0), CUDA_ERROR_INVALID_VALUE);  // more than there is
-  RESULT(cuMemUnmap(base, kPage), CUDA_ERROR_INVALID_VALUE);                  // not mapped yet
+  OK(cuMemUnmap(base, kPage));                                                // not mapped yet
   RESULT(cuMemSetAccess(base, kPage, &both, 1), CUDA_ERROR_INVALID_VALUE);
   RESULT(cuMemAddressFree(base, kPage), CUDA_ERROR_INVALID_VALUE);            // a part of what was reserved
   RESULT(cuMemRelease(12345), CUDA_ERROR_INVALID_VALUE);
@@ -263,4 +263,67 @@ void access_rights() {
   OK(cuMemcpyDtoH(words, second - 4, 4));
   OK(cuMemUnmap(base, kPage));
   OK(cuMemFree(other));
+}
+
+// Ranges that are not whole mappings, with an H100's answers (driver 580.159); nothing changes by them.
+void mapped_ranges() {
+  start();
+  const CUmemAllocationProp prop = device_memory();
+  const CUmemAccessDesc none = access(CU_MEM_ACCESS_FLAGS_PROT_NONE), read = access(CU_MEM_ACCESS_FLAGS_PROT_READ),
+                        both = access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  CUmemGenericAllocationHandle memory[2];
+  CUdeviceptr base = 0;
+  OK(cuMemAddressReserve(&base, 8 * kPage, 0, 0, 0));
+  for (int i = 0; i < 2; ++i) {
+    OK(cuMemCreate(&memory[i], 2 * kPage, &prop, 0));
+    OK(cuMemMap(base + 2 * i * kPage, 2 * kPage, 0, memory[i], 0));
+  }
+  const CUdeviceptr second = base + 2 * kPage, end = base + 4 * kPage;
+  auto rights = [&](CUdeviceptr place) {
+    unsigned long long flags = 99;
+    const CUresult result = cuMemGetAccess(&flags, &both.location, place);
+    return result == CUDA_SUCCESS ? static_cast<int>(flags) : -static_cast<int>(result);
+  };
+  const struct { CUdeviceptr at; size_t pages; } parts[] = {
+      {base, 1}, {base + kPage, 1}, {base, 3}, {base + kPage, 3}, {base + kPage, 2}, {base, 5}, {end, 1}};
+  for (const auto &part : parts) RESULT(cuMemSetAccess(part.at, part.pages * kPage, &both, 1), CUDA_ERROR_INVALID_VALUE);
+  RESULT(cuMemSetAccess(base, 4096, &both, 1), CUDA_ERROR_INVALID_VALUE);
+  EXPECT(rights(base) == 0 && rights(second) == 0);
+  OK(cuMemSetAccess(base, 4 * kPage, &both, 1));
+  OK(cuMemsetD32(base, 5, 4 * kPage / 4));
+  for (const auto &part : parts) RESULT(cuMemSetAccess(part.at, part.pages * kPage, &none, 1), CUDA_ERROR_INVALID_VALUE);
+  for (int i = 0; i < 4; ++i) EXPECT(rights(base + i * kPage) == 3);
+  OK(cuMemsetD32(base, 6, 4 * kPage / 4));
+  OK(cuMemSetAccess(base, 2 * kPage, &read, 1));
+  EXPECT(rights(base + kPage) == 1 && rights(second) == 3 && rights(end) == -CUDA_ERROR_INVALID_VALUE);
+  RESULT(cuMemsetD32(base + kPage, 7, 1), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemsetD32(second, 7, 1));
+
+  RESULT(cuMemSetAccess(second, 0, &both, 1), CUDA_ERROR_INVALID_VALUE);
+  RESULT(cuMemSetAccess(second, 2 * kPage, &both, 0), CUDA_ERROR_INVALID_VALUE);
+  RESULT(cuMemSetAccess(second, 2 * kPage, nullptr, 1), CUDA_ERROR_INVALID_VALUE);
+  CUmemAccessDesc other = both;
+  other.flags = static_cast<CUmemAccess_flags>(2);
+  RESULT(cuMemSetAccess(second, 2 * kPage, &other, 1), CUDA_ERROR_INVALID_VALUE);
+  other = both;
+  other.location.id = 99;
+  RESULT(cuMemSetAccess(second, 2 * kPage, &other, 1), CUDA_ERROR_INVALID_VALUE);
+  other = both;
+  other.location.type = CU_MEM_LOCATION_TYPE_HOST;
+  RESULT(cuMemSetAccess(second, 2 * kPage, &other, 1), CUDA_ERROR_NOT_SUPPORTED);
+
+  RESULT(cuMemUnmap(base, kPage), CUDA_ERROR_INVALID_VALUE);
+  RESULT(cuMemUnmap(base + kPage, 2 * kPage), CUDA_ERROR_INVALID_VALUE);
+  RESULT(cuMemMap(base + kPage, 2 * kPage, 0, memory[0], 0), CUDA_ERROR_INVALID_VALUE);      // over mappings
+  RESULT(cuMemMap(base + 7 * kPage, 2 * kPage, 0, memory[0], 0), CUDA_ERROR_INVALID_VALUE);  // beyond what is reserved
+  RESULT(cuMemMap(end, 2 * kPage, 0, 12345, 0), CUDA_ERROR_INVALID_VALUE);
+  RESULT(cuMemMap(end, kPage, 0, memory[0], 0), CUDA_ERROR_NOT_SUPPORTED);  // a part of the memory
+  RESULT(cuMemMap(end, kPage, kPage, memory[0], 0), CUDA_ERROR_NOT_SUPPORTED);
+  OK(cuMemUnmap(base, 4 * kPage));
+  OK(cuMemUnmap(base, kPage));  // nothing is mapped there
+  RESULT(cuMemAddressFree(base, kPage), CUDA_ERROR_INVALID_VALUE);
+  for (const auto held : memory) OK(cuMemRelease(held));
+  RESULT(cuMemRelease(memory[0]), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemAddressFree(base, 8 * kPage));
+  RESULT(cuMemAddressFree(base, 8 * kPage), CUDA_ERROR_INVALID_VALUE);
 }
