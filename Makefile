@@ -7,7 +7,7 @@ BLESSED := tests/cfg tests/disasm/sass/test_golden.py tests/lowering/trace \
   tests/lowering/convergence/test_promise.py \
   tests/runtime_shim/native/seam/test_documents.py tests/tools/test_architecture_picture.py
 
-.PHONY: help setup native test-fast test sweep witness lint types format bless docs ci clean
+.PHONY: help setup native test-fast test sweep witness lint types format bless docs site ci clean
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -51,6 +51,10 @@ bless: ## rewrites golden files with what is there now; look at git diff
 
 docs: ## runs the commands that documents show, and looks for what they name
 	$(BIN)/pytest -q tests/runtime_shim/native/seam/test_documents.py tests/tools/test_architecture_picture.py
+
+site: ## the documentation as a site, into build/site
+	$(BIN)/pip install -q -e '.[docs]'
+	$(BIN)/python -m tools.site build/site
 
 ci: ## what CI does: a clean clone, everything
 	.ci/run

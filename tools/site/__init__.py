@@ -1,0 +1,1 @@
+"""The documentation site: pages of the repository and generated reference, made by Sphinx."""
