@@ -23,7 +23,7 @@ from sassxlate.lowering.tier.lane import LINE, Guard, Lane
 from sassxlate.lowering.tier.numbers import stand_ins
 from sassxlate.lowering.tier.old_values import after, unread
 from sassxlate.lowering.tier.refusal import FLOW, FORM, refused
-from sassxlate.lowering.tier.together import Together
+from sassxlate.lowering.tier.warp.together import Together
 
 _DEPTH, _BLOCKS = 8, 4000  # most nested calls, and blocks with copies
 

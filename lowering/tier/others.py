@@ -1,6 +1,6 @@
 """Instructions that see other lanes: as LLVM's convergent intrinsics.
 
-They are written only where the same lanes run them together here and there (:mod:`.together`).
+They are written only where the same lanes run them together here and there (:mod:`.warp.together`).
 """
 
 from __future__ import annotations

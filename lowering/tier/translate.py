@@ -26,8 +26,8 @@ from sassxlate.lowering.tier.backend import MachineCode, compiled
 from sassxlate.lowering.tier.control import Blocks, flushes
 from sassxlate.lowering.tier.lane import LINE, Lane
 from sassxlate.lowering.tier.refusal import BACKEND, FORM, Refused, refused
-from sassxlate.lowering.tier.tests_of_warp import replaced
-from sassxlate.lowering.tier.together import together
+from sassxlate.lowering.tier.warp.tests_of_warp import replaced
+from sassxlate.lowering.tier.warp.together import together
 
 
 def module_text(rules: Translated, target: Target) -> str:

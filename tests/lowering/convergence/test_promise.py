@@ -19,7 +19,7 @@ from sassxlate.lowering.pipeline import build_cfg, link
 from sassxlate.lowering.select.stages import Source
 from sassxlate.lowering.target import DEFAULT
 from sassxlate.lowering.tier.refusal import Refused
-from sassxlate.lowering.tier.together import together
+from sassxlate.lowering.tier.warp.together import together
 
 FIXTURES = Path(__file__).resolve().parents[3] / "fixtures"
 GOLDEN = Path(__file__).with_name("promises.txt")

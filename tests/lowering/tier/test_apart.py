@@ -8,9 +8,9 @@ import pytest
 from sassxlate.cfg import Cfg, analyse, build
 from sassxlate.disasm.sass import decode
 from sassxlate.disasm.sass.codec.assembler import assemble_listing
-from sassxlate.lowering.tier.apart import section, uniform_registers
 from sassxlate.lowering.tier.refusal import TOGETHER, Refused
-from sassxlate.lowering.tier.together import in_step
+from sassxlate.lowering.tier.warp.apart import section, uniform_registers
+from sassxlate.lowering.tier.warp.together import in_step
 
 ARCH = 80
 # As in nvcc's sine of large angles: only some lanes run the loop, its address is in UR8.

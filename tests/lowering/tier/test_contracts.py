@@ -18,7 +18,7 @@ from tests.lowering.emulated import KERNELS, check, load
 # On sm_80.
 REFUSED = {
     "double_math": FORM, "calls": FLOW, "divergent_ballot": FLOW, "shared_atomics": WAITING,
-    "cas64_loop": WAITING, "uniform_barrier": FORM, "spin_lock": WAITING, "warp_match": FORM,
+    "uniform_barrier": FORM, "spin_lock": WAITING, "warp_match": FORM,
     "spin_before_work": WAITING, "spin_backoff": WAITING, "lock_in_function": WAITING,
     "lane_flags": WAITING, "split_warp_sync": FLOW, "group_votes": FLOW,
     "vote_forms": FLOW, "barrier_reduce": FORM, "named_barriers": FLOW,
@@ -28,7 +28,7 @@ REFUSED = {
 SAMPLE = (
     "divergent_if", "carry_chains", "local_array", "shuffle_after_division", "jump_table",
     "float_rules", "shuffle_forms", "async_copies", "function_pointers", "global_atomics",
-    "conversions", "far_breaks",
+    "conversions", "far_breaks", "cas64_loop",
 )  # fmt: skip
 
 

@@ -14,8 +14,8 @@ from sassxlate.lowering.target import DEFAULT
 from sassxlate.lowering.tier import module
 from sassxlate.lowering.tier.backend import compiled
 from sassxlate.lowering.tier.refusal import BACKEND, FLOW, TOGETHER, WAITING, Refused
-from sassxlate.lowering.tier.tests_of_warp import replaced
-from sassxlate.lowering.tier.together import cycles, together
+from sassxlate.lowering.tier.warp.tests_of_warp import replaced
+from sassxlate.lowering.tier.warp.together import cycles, together
 from tests.lowering.emulated import load as fixture
 
 PROGRAMS = Path(__file__).resolve().parents[3] / "fixtures" / "programs"

@@ -11,7 +11,7 @@ they are refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from sassxlate.cfg import Cfg, Uniformity
@@ -23,8 +23,9 @@ from sassxlate.cfg.spin_loops import spins
 from sassxlate.disasm.sass.instruction import Instruction, RegRef
 from sassxlate.disasm.sass.traits import traits
 from sassxlate.lowering.convergence.plan import is_plain_barrier
-from sassxlate.lowering.tier.apart import uniform_registers
 from sassxlate.lowering.tier.refusal import FLOW, FORM, TOGETHER, WAITING, refused
+from sassxlate.lowering.tier.warp.apart import uniform_registers
+from sassxlate.lowering.tier.warp.retries import retries
 
 _INSIDE = ("taken", "fall", "sync", "back")  # edges within a function
 
@@ -62,13 +63,28 @@ def _nests(cfg: Cfg, after: Sequence[Sequence[int]]) -> list[tuple[int, ...] | N
     work = cycles(range(len(cfg.blocks)), after)
     while work:
         part = work.pop()
-        heads = {n for n in part if n in entries or any(p not in part for p in before[n])}
+        heads = _entered(part, before, entries)
         head = next(iter(heads))
         for n in part:
             around = nests[n]
             nests[n] = None if around is None or len(heads) != 1 else (*around, head)
         work += cycles(part - heads, after)
     return nests
+
+
+def _entered(
+    part: frozenset[int], before: Sequence[Sequence[int]], entries: Set[int]
+) -> frozenset[int]:
+    """The blocks of a loop that lanes come to from outside."""
+    return frozenset(n for n in part if n in entries or any(p not in part for p in before[n]))
+
+
+def _heads(cfg: Cfg, part: frozenset[int], after: Sequence[Sequence[int]]) -> frozenset[int]:
+    before: list[list[int]] = [[] for _ in cfg.blocks]
+    for src, some in enumerate(after):
+        for dst in some:
+            before[dst].append(src)
+    return _entered(part, before, {cfg.by_start[f] for f in cfg.functions})
 
 
 def in_step(cfg: Cfg, uniformity: Uniformity) -> tuple[bool, ...]:
@@ -176,13 +192,19 @@ def _brings(ins: Instruction) -> bool:
 
 def _waiting(cfg: Cfg, step: Sequence[bool]) -> None:
     """Refuses a loop that lanes leave by what they read from memory, unless all lanes run it
-    together."""
+    together, or it retries an exchange."""
     suspects = [b for b in spins(cfg).latches if not step[b]]
     if not suspects:
         return
     after = _edges(cfg)
-    for part in cycles(range(len(cfg.blocks)), after):
+    work = cycles(range(len(cfg.blocks)), after)
+    while work:
+        part = work.pop()
         if not any(b in part for b in suspects):
+            continue
+        heads = _heads(cfg, part, after)
+        work += cycles(part - heads, after)
+        if len(heads) == 1 and retries(cfg, part, next(iter(heads)), after):
             continue
         out_of = _brought(cfg, part, after)
         for b in part:

@@ -1,0 +1,1 @@
+"""Which lanes run together, and what must not depend on it."""
