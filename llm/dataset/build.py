@@ -89,10 +89,15 @@ def program_of(path: Path) -> str:
     return path.name.split(".")[0] or path.name
 
 
+def place_of(program: str, seed: int) -> float:
+    """A program's place from 0 to 1, by a hash: the lowest ones are held out."""
+    digest = hashlib.blake2b(f"{seed} {program}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") / 2**64
+
+
 def split_of(program: str, settings: DatasetSettings) -> str:
     """The split that a program and all of its blocks belong to."""
-    digest = hashlib.blake2b(f"{settings.seed} {program}".encode(), digest_size=8).digest()
-    place = int.from_bytes(digest, "big") / 2**64
+    place = place_of(program, settings.seed)
     if place < settings.test:
         return "test"
     return "valid" if place < settings.test + settings.valid else "train"

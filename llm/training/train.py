@@ -47,6 +47,7 @@ from sassxlate.llm.training.settings import TrainingSettings
 
 VOCABULARY = tokenizer.PATH
 EPOCHS = 2.0  # if nothing else sets the length
+SHOWN_S = 5.0  # seconds between two lines of progress, longer in a long run
 
 
 class Trainer:
@@ -190,7 +191,7 @@ class Trainer:
             text = f"process {ranks.rank} goes on from step {self.step}, the first from another"
             raise ModelError("SX1010", f"{text}: {self.output} must be one folder for all")
         started = time.monotonic()
-        last = time.monotonic()
+        last = shown = time.monotonic()
         tokens = loss_sum = loss_count = 0.0
         result: dict[str, Any] = {}
         mine = (ranks.rank, ranks.world)
@@ -217,6 +218,10 @@ class Trainer:
                 if not math.isfinite(value):
                     raise ModelError("SX1010", f"the loss is {value} at step {self.step}")
                 loss_sum, loss_count = loss_sum + value, loss_count + 1
+            now = time.monotonic()
+            if ranks.first and now - shown > max(SHOWN_S, (now - started) / 20):
+                shown = now
+                self._show(self._progress(started), float(loss.detach()), now - started)
             due = self.step % s.every == 0 or self.step == self.total
             if due and ranks.first:
                 now = time.monotonic()
@@ -241,6 +246,13 @@ class Trainer:
         if result and not self.total:  # the actual number: until now it was an estimate
             result["of"] = self.step
         return result
+
+    def _show(self, progress: float, loss: float, seconds: float) -> None:
+        """One line on how far it is."""
+        left = (self.spent + seconds) * (1 - progress) / max(progress, 1e-9)
+        of = f" of {self.total}" if self.total else ""
+        text = f"step {self.step}{of}, loss {loss:.3f}, {seconds:.0f} s, about {left:.0f} s left"
+        print(text, file=sys.stderr, flush=True)
 
     def _note(self, row: Mapping[str, Any]) -> None:
         with open(self.output / "log.jsonl", "a", encoding="utf-8") as log:

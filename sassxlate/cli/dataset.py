@@ -18,7 +18,7 @@ from sassxlate.cli.options import (
     printing_options,
 )
 from sassxlate.errors import EXIT_NEGATIVE, ModelError, SassxlateError
-from sassxlate.notes import shows_progress
+from sassxlate.notes import note, shows_progress
 from sassxlate.output import print_json
 
 if TYPE_CHECKING:
@@ -197,11 +197,11 @@ def generate(
     shard: tuple[int, int],
 ) -> None:
     """Write cubins of random CUDA kernels to DIR: for sm_80 and sm_90 at two levels, some with
-    fast math, held-out programs for sm_120 too. Needs nvcc and ptxas (CUDA 13) on PATH."""
+    fast math; held-out programs for sm_75 to sm_120. Needs nvcc and ptxas (CUDA 13) on PATH."""
     from sassxlate.llm.dataset.generate.generate import generate as run
 
     settings = _settings(seed, valid, test)
-    show = _Shown()
+    show = _Shown(len(range(shard[0], count, shard[1])))
     good, bad = run(
         folder,
         seed,
@@ -353,10 +353,10 @@ for _option in reversed(_common):
 class _Shown:
     """A progress line on the terminal, and errors as they come."""
 
-    def __init__(self) -> None:
+    def __init__(self, total: int = 0) -> None:
         self.started = time.monotonic()
         self.last = 0.0
-        self.count = 0
+        self.count, self.total = 0, total
         self.visible = False
 
     def _line(self, text: str) -> None:
@@ -389,7 +389,7 @@ class _Shown:
         self.count += 1
         if made.error is not None:
             self.failed(ModelError(made.error.code, f"{made.name}: {made.error.message}"))
-        self._line(f"{self.count} programs")
+        self._line(f"{self.count} of {self.total} programs")
 
 
 TOKENS = "tokens"  # the folder in a dataset that `sassxlate train` reads
@@ -428,20 +428,30 @@ def make(
 ) -> None:
     """Generate kernels (DIR/kernels), build the dataset DIR from them and from SOURCES, and write
     its tokens (DIR/tokens): `dataset generate`, `build` and `tokens` with their usual options.
+    Of two programs or more at least one is held out for `eval`.
 
     Finished work is not repeated: after an interruption, the same command continues.  As JSON
     it prints the documents of the three commands, one after the other.
     """
+    from sassxlate.llm.dataset.generate.generate import test_share
+    from sassxlate.llm.evaluation.corpus import splits_of
+
     kernels = folder / "kernels"
+    test = splits_of(folder).test
+    if not (folder / "settings.json").exists():  # later, programs do not change their split
+        test = test_share(seed, count, test)
+    note(f"1 of 3: {count} programs of kernels, to {kernels}")
     ctx.invoke(
-        generate, folder=kernels, count=count, seed=seed, jobs=jobs, cluster=cluster, shard=(0, 1),
-        form=form,
+        generate, folder=kernels, count=count, seed=seed, test=test, jobs=jobs, cluster=cluster,
+        shard=(0, 1), form=form,
     )  # fmt: skip
+    note("2 of 3: pairs of their regions, proved")
     ctx.invoke(
         build, folder=folder, sources=(kernels, *sources), seed=seed, jobs=jobs, cluster=cluster,
-        search=search, shard=(0, 1), form=form,
+        search=search, test=test, shard=(0, 1), form=form,
         licences=(f"{kernels.name}/=Apache-2.0 (made by `sassxlate dataset`)",),
     )  # fmt: skip
+    note(f"3 of 3: tokens, to {folder / TOKENS}")
     ctx.invoke(
         tokens, folder=folder, output=folder / TOKENS, split=(), most=most, jobs=jobs, form=form
     )

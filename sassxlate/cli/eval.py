@@ -12,11 +12,13 @@ import click
 from sassxlate.cli.grammar import Command
 from sassxlate.cli.options import arches_option, jobs_option, printing_options
 from sassxlate.errors import EXIT_NEGATIVE
-from sassxlate.notes import shows_progress
+from sassxlate.notes import note, shows_progress
 
 if TYPE_CHECKING:
     from sassxlate.llm.evaluation.corpus import Corpus
     from sassxlate.llm.evaluation.results import EvaluationRun
+
+_NAMED = 8  # programs
 
 
 @click.command(
@@ -119,6 +121,7 @@ def command(
     )
     corpus = evaluate.collect(found, choice, trained, show.files)
     show.clear()
+    note(_programs(corpus))
     for error in corpus.errors:
         click.echo(f"sassxlate: {error}", err=True)
     settings = evaluate_run.EvaluationSettings(
@@ -145,6 +148,13 @@ def command(
     if run.left:
         click.echo(f"{run.left} blocks are left; call again with --results", err=True)
         raise SystemExit(EXIT_NEGATIVE)
+
+
+def _programs(corpus: Corpus) -> str:
+    """Which programs are measured, the first few by name."""
+    names = [p.name for p in corpus.programs]
+    listed = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
+    return f"{len(names)} programs, {len(corpus.blocks)} distinct blocks: {listed}"
 
 
 def _card(model: str | None, told: dict[str, Any], dataset: Path | None) -> str:

@@ -23,11 +23,12 @@ from pathlib import Path
 
 from sassxlate.errors import ModelError, Where
 from sassxlate.executors import HERE, Place, work_through
-from sassxlate.llm.dataset.build import TRAINED, DatasetSettings, split_of
+from sassxlate.llm.dataset.build import TRAINED, DatasetSettings, place_of, split_of
 from sassxlate.llm.dataset.generate.source import KERNELS, source
 
 TIMEOUT_S = 120
 ARCHES = (80, 90, 75, 86, 89, 100, 120)  # all but the first two only in held-out programs
+_MOST = 0.8  # of the programs may be held out
 _PTX, _OLDEST = 80, 75  # virtual architectures: all but sm_75 accept the first
 
 
@@ -45,6 +46,13 @@ def program_name(seed: int, number: int, kernels: int = KERNELS) -> str:
     """The name of a generated program, which decides its split."""
     size = f"x{kernels}" if kernels != KERNELS else ""
     return f"gen{seed}{size}-{number:06d}"
+
+
+def test_share(seed: int, count: int, usual: float) -> float:
+    """The share of test programs of so many generated ones: the usual one, or as much more as puts
+    one of a few programs into the test split."""
+    lowest = min(place_of(program_name(seed, n), seed) for n in range(count))
+    return usual if count == 1 or lowest >= _MOST else max(usual, (int(lowest * 1000) + 1) / 1000)
 
 
 def make(number: int, folder: Path, seed: int, kernels: int, settings: DatasetSettings) -> Made:
@@ -157,4 +165,4 @@ def generate(
     return good, bad
 
 
-__all__ = ["ARCHES", "TRAINED", "Made", "generate", "make", "program_name"]
+__all__ = ["ARCHES", "TRAINED", "Made", "generate", "make", "program_name", "test_share"]

@@ -337,11 +337,20 @@ def test_generated_kernels_compile(tmp_path: Path) -> None:
     assert len(cubins) >= 2
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_a_few_programs_have_one_to_test_on(seed: int) -> None:
+    share = generate.test_share(seed, 6, 0.05)
+    splits = [split_of(program_name(seed, n), DatasetSettings(seed, 0.01, share)) for n in range(6)]
+    assert "test" in splits
+    assert "train" in splits
+    assert generate.test_share(seed, 1600, 0.05) == 0.05
+
+
 @pytest.mark.skipif(
     shutil.which("nvcc") is None or shutil.which("ptxas") is None, reason="needs nvcc and ptxas"
 )
 def test_held_out_programs_are_built_for_every_architecture(tmp_path: Path) -> None:
-    made = generate.make(tmp_path, 0, 0, 1, DatasetSettings(test=1.0))
+    made = generate.make(0, tmp_path, 0, 1, DatasetSettings(test=1.0))
     assert made.error is None
     names = {p.name.split(".sm_")[1] for p in tmp_path.glob("*.cubin")}
     assert names == {f"{arch}.cubin" for arch in (75, 80, 86, 89, 90, 100, 120)}

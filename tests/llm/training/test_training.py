@@ -219,6 +219,20 @@ def test_training_and_going_on(tmp_path: Path) -> None:
         train([path], tmp_path / "out", settings, device="cpu")
 
 
+@TORCH
+def test_training_says_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from sassxlate.llm.training import train as training
+
+    monkeypatch.setattr(training, "SHOWN_S", 0.0)
+    path = tmp_path / "x.tokens"
+    shards.write(path, _examples(60), tokenizer.digest(vocabulary()))
+    settings = training.TrainingSettings(size="tiny", row=64, batch=4, steps=3)
+    training.train([path], tmp_path / "out", settings, device="cpu")
+    assert "step 2 of 3, loss " in capsys.readouterr().err
+
+
 def test_batches_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where examples are packed in parts; each process has examples of its own."""
     from sassxlate.llm.training import batches
