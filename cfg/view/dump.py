@@ -11,7 +11,8 @@ from sassxlate.cfg.uniformity import analyse
 from sassxlate.disasm.sass.instruction import RegRef
 
 
-def _names(refs: Iterable[RegRef]) -> str:
+def names_of(refs: Iterable[RegRef]) -> str:
+    """Registers in groups, as in ``R0-3 UR4 P0``."""
     order = {"R": 0, "UR": 1, "P": 2, "UP": 3, "B": 4}
     groups: dict[str, list[int]] = {}
     for r in refs:
@@ -56,8 +57,8 @@ def to_text(cfg: Cfg, heads: Mapping[int, str] | None = None) -> str:
             *([heads[b.start]] if heads and heads.get(b.start) else []),
         ]
         lines += ["", f"block {b.start:04x}..{b.end:04x}  {', '.join(facts)}"]
-        lines.append(f"  in  {_names(live.live_in[i])}")
+        lines.append(f"  in  {names_of(live.live_in[i])}")
         lines += [f"  /*{ins.offset:04x}*/ {ins.text} ;" for ins in b.instructions]
-        lines.append(f"  out {_names(live.live_out[i])}")
+        lines.append(f"  out {names_of(live.live_out[i])}")
         lines += [f"  -> {_block_name(cfg, e.dst)} {e.kind}" for e in cfg.successors[i]]
     return "\n".join(lines) + "\n"

@@ -28,8 +28,8 @@ _SHOWS = frozenset({
     "runtime_shim/replay", "runtime_shim/selftest", "runtime_shim/service/early",
     "runtime_shim/signatures",
     *(f"runtime_shim/{name}.py" for name in (
-        "application", "driver", "hip_probe", "paths", "perfetto", "run_report", "static_runtime",
-        "trusted",
+        "application", "driver", "hip_probe", "launches", "paths", "perfetto", "run_report",
+        "static_runtime", "trusted",
     )),
     *(f"runtime_shim/service/{name}.py" for name in (
         "__main__", "ahead", "client", "jobs", "request", "scheduler",

@@ -46,6 +46,11 @@ from sassxlate.runtime_shim.ptx.machine_code import machine_code
     help="Print only instructions with this opcode (DFMA, 'STL*', '*.F64*'), by function, with "
     "their source lines; may repeat.  Exit status 1: there are none.",
 )
+@click.option(
+    "--live",
+    is_flag=True,
+    help="Print each kernel's reachable instructions with the registers that are live before them.",
+)
 @printing_options()
 @click.pass_context
 def command(
@@ -58,6 +63,7 @@ def command(
     source: Mode | None,
     descriptors: bool,
     wanted_opcodes: tuple[str, ...],
+    live: bool,
     form: str,
 ) -> None:
     """Print the SASS of a fat binary, cubin, object file or archive as nvdisasm -c does.
@@ -71,6 +77,11 @@ def command(
     llvm-objdump does; with --encoding the lines are those of llvm-objdump -dr.
     """
     as_json = form == "json"
+    if live:
+        if wanted_opcodes or encoding or control or source or descriptors:
+            raise click.UsageError("--live does not go with other options of the listing")
+        _print_live(context, file, kernels, arch, as_json=as_json)
+        return
     if wanted_opcodes and (encoding or control or source or descriptors):
         raise click.UsageError("--find does not go with options of the whole listing")
     code_object = read_code_object(file)
@@ -147,3 +158,31 @@ def command(
         context.exit(EXIT_BAD_WORDS)
     if wanted_opcodes and not matches:
         context.exit(EXIT_NEGATIVE)
+
+
+def _print_live(
+    context: click.Context, file: str, kernels: tuple[str, ...], arch: str | None, *, as_json: bool
+) -> None:
+    from sassxlate.cfg.view import live
+    from sassxlate.lowering.report.graphs import graphs
+
+    listed: list[dict[str, object]] = []
+    problems: list[SassxlateError] = []
+    for graph in graphs(file, kernels, arch, machine_code):
+        if graph.problem is not None:
+            problems.append(graph.problem)
+        elif graph.cfg is None:
+            raise click.UsageError(f"--live lists SASS, and {file} holds RDNA3 code")
+        elif as_json:
+            name, plain = graph.picture.name, graph.picture.shown
+            row: dict[str, object] = {"name": name, "demangled": plain}
+            row |= {"arch": graph.picture.target, "instructions": live.to_records(graph.cfg)}
+            listed.append(row)
+        else:
+            print_lines(live.to_text(graph.cfg, graph.picture.shown).splitlines())
+    if as_json:
+        print_json("disasm", {"file": file, "kernels": listed})
+    for problem in problems:
+        click.echo(f"sassxlate: {problem}", err=True)
+    if problems:
+        context.exit(EXIT_BAD_WORDS)

@@ -112,6 +112,12 @@ EXIT_NOT_FOUND = 127
     help="A line per call, or DIR/trace.json for ui.perfetto.dev: calls, launches and "
     "translations with their times.",
 )
+@click.option(
+    "--launches",
+    is_flag=True,
+    help="After APP, print which kernels it launched, with their grids and how often, on standard "
+    "error.",
+)
 @click.option("--dump", type=click.Path(file_okay=False), help="Write used kernels' files to DIR.")
 @target_option
 @engine_options
@@ -131,6 +137,7 @@ def command(
     arch: str | None,
     trace: str | None,
     trace_format: str,
+    launches: bool,
     dump: str | None,
     target: str,
     engine: str | None,
@@ -158,6 +165,8 @@ def command(
     """
     if trace_format != "text" and trace is None:
         raise UsageError("SX0719", "--trace-format needs --trace DIR")
+    if launches and trace_format != "text":
+        raise UsageError("SX0719", "--launches reads a trace of lines: not with --trace-format")
     if seed and not strict:
         raise UsageError("SX0719", "--seed needs --strict")
     if strict and device == "hip":
@@ -221,6 +230,10 @@ def command(
         blas = application.host_blas()
         if blas is not None:
             settings["SASSXLATE_BLAS"] = str(blas)
+    listed = None
+    if launches and trace is None:
+        listed = tempfile.TemporaryDirectory(prefix="trace-", dir=paths.runtime_dir())
+        trace = listed.name
     if trace:
         settings["SASSXLATE_TRACE"] = str(_directory(trace))
         settings["SASSXLATE_TRACE_FORMAT"] = trace_format
@@ -262,6 +275,13 @@ def command(
         from sassxlate.runtime_shim import perfetto
 
         perfetto.write(_directory(trace), path.name)
+    if launches and trace:
+        from sassxlate.runtime_shim.launches import lines
+
+        for line in lines(_directory(trace)):
+            click.echo(line, err=True)
+    if listed is not None:
+        listed.cleanup()
     if dump_dir is not None:
         _dump(used, cache, tag, dump_dir, target)
     _explain(status, path, env)

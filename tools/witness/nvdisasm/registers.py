@@ -60,13 +60,41 @@ class Difference:
 
 def life_ranges(witness: sass_witness.Witness, cubin: Path) -> dict[str, dict[int, Touched]]:
     """Section name -> offset -> registers, from the columns that nvdisasm draws."""
+    return {
+        section: {
+            offset: Touched(_marked(found, "vx"), _marked(found, "^x"))
+            for offset, found in marks.items()
+        }
+        for section, marks in _columns(witness, cubin).items()
+    }
+
+
+def live_before(
+    witness: sass_witness.Witness, cubin: Path
+) -> dict[str, dict[int, frozenset[Register]]]:
+    """Section name -> offset -> the registers whose ranges begin before the instruction."""
+    return {
+        section: {offset: _marked(found, ":vx") for offset, found in marks.items()}
+        for section, marks in _columns(witness, cubin).items()
+    }
+
+
+def _marked(marks: Mapping[Register, str], wanted: str) -> frozenset[Register]:
+    return frozenset(register for register, mark in marks.items() if mark in wanted)
+
+
+def _columns(
+    witness: sass_witness.Witness, cubin: Path
+) -> dict[str, dict[int, dict[Register, str]]]:
+    """Section name -> offset -> the mark in each register's column: ``^`` written, ``v`` read,
+    ``x`` both, ``:`` in between."""
     done = subprocess.run(
         [witness.path, "-c", "-plr", str(cubin)], capture_output=True, text=True, check=True
     )
-    out: dict[str, dict[int, Touched]] = {}
+    out: dict[str, dict[int, dict[Register, str]]] = {}
     names: list[str] = []
     columns: dict[int, Register] = {}
-    current: dict[int, Touched] = {}
+    current: dict[int, dict[Register, str]] = {}
     for line in done.stdout.splitlines():
         section = re.match(r"^\.text\.(\S+):", line)
         if section:
@@ -86,11 +114,11 @@ def life_ranges(witness: sass_witness.Witness, cubin: Path) -> dict[str, dict[in
         else:
             place = re.match(r"^\s+/\*([0-9a-f]{4,})\*/", line)
             if place:
-                marks = {reg: tail[at] for at, reg in columns.items() if at < len(tail)}
-                current[int(place[1], 16)] = Touched(
-                    frozenset(reg for reg, mark in marks.items() if mark in "vx"),
-                    frozenset(reg for reg, mark in marks.items() if mark in "^x"),
-                )
+                current[int(place[1], 16)] = {
+                    reg: tail[at]
+                    for at, reg in columns.items()
+                    if at < len(tail) and not tail[at].isspace()
+                }
     return out
 
 
