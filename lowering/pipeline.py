@@ -16,6 +16,7 @@ from sassxlate.disasm.rdna3.instruction import Inst, Item
 from sassxlate.disasm.sass import decode_section
 from sassxlate.disasm.sass.instruction import Const, Imm, Instruction
 from sassxlate.disasm.sass.semantics.single_block_clusters import alone
+from sassxlate.disasm.sass.semantics.warpgroups import meeting
 from sassxlate.errors import LoweringError, SassxlateError, Where
 from sassxlate.lowering.abi.hostcalls import as_instructions
 from sassxlate.lowering.abi.link import link_kernel
@@ -70,7 +71,7 @@ def kernel_cfg(kernel: Kernel) -> Cfg:
         raise LoweringError("SX0407", f"the code was not joined with {left.symbol}", where)
     items = decode_section(kernel.code, kernel.arch).made()
     good = [
-        as_instructions(kernel, with_address(kernel, alone(i)))
+        as_instructions(kernel, with_address(kernel, meeting(alone(i))))
         for i in items
         if isinstance(i, Instruction)
     ]

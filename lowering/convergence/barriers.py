@@ -8,13 +8,15 @@ counts as 32 threads, as a warp does.
 A record (32 bytes per barrier): threads arrived; generation, which changes when the barrier opens;
 two sums of reductions, used in turn; waves that still have to read the last sum.  After the
 records: threads whose waves ended, for barriers over the whole block; the sum of barrier 0's
-reductions.
+reductions.  Then the records of a block's warpgroups, if its warps meet.
 """
 
 from __future__ import annotations
 
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, V
 from sassxlate.disasm.sass.instruction import Imm, Instruction, Pred, Reg
+from sassxlate.disasm.sass.semantics.warpgroups import FIRST, WARPS, is_meeting
+from sassxlate.lowering.builder.lane_id import wave_in_group
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
 from sassxlate.lowering.convergence.lane_masks import LaneMasks
 from sassxlate.lowering.convergence.plan import RESULT, ConvergencePlan, is_plain_barrier
@@ -24,14 +26,16 @@ RECORD, BARRIERS = 32, 16
 ARRIVED, GENERATION, READERS, SUMS = 0, 4, 8, 16  # byte offsets in a record; two sums
 GONE, SUM0 = RECORD * BARRIERS, RECORD * BARRIERS + 4
 AREA = 5 * 128  # size of the records in bytes; five stores of a wave clear it
+MEETINGS = 2 * 128  # after it: the records of a block's warpgroups, eight, numbered from FIRST on
 PADDING = 16  # the area starts at a multiple of this, after dynamic shared memory
 
 
 def barrier_bytes(plan: ConvergencePlan) -> int:
     """Bytes of shared memory that a kernel's barriers need after its own."""
-    every = (i for b in plan.cfg.blocks for i in b.instructions if i.mnemonic == "BAR")
-    area = plan.polled or any(i.has("RED") for i in every)
-    return AREA + PADDING if area else 0
+    every = [i for b in plan.cfg.blocks for i in b.instructions if i.mnemonic == "BAR"]
+    if not plan.polled and not any(i.has("RED") for i in every):
+        return 0
+    return AREA + PADDING + (MEETINGS if any(map(is_meeting, every)) else 0)
 
 
 class Barriers:
@@ -44,7 +48,7 @@ class Barriers:
         # A number from a register may be 0, so barrier 0 must be a record like the others.
         self.records_all = any(not isinstance(i.get("barrier"), Imm) for i in every)
         self.whole = [i for i in every if self._is_polled(i) and not self._has_count(i)]
-        self.area = barrier_bytes(machine.plan) > 0
+        self.area = max(barrier_bytes(machine.plan) - PADDING, 0)
 
     @staticmethod
     def _has_count(ins: Instruction) -> bool:
@@ -95,7 +99,7 @@ class Barriers:
         c.emit("v_mbcnt_lo_u32_b32", at, ALL_ONES, ZERO)
         c.emit("v_lshlrev_b32", at, I(2), at)
         c.emit("v_add_nc_u32", at, base, at)
-        for offset in range(0, AREA, 128):
+        for offset in range(0, self.area, 128):
             self._store(c, at, ZERO, offset)
         self._drain(c)
         c.raw(Inst("s_barrier"))
@@ -172,6 +176,11 @@ class Barriers:
         barrier, count = ins.get("barrier"), ins.get("count")
         number: Arg
         threads: Arg = ZERO
+        if is_meeting(ins):
+            group = wave_in_group(c)
+            c.raw(Inst("s_lshr_b32", (group, group, I(WARPS.bit_length() - 1))))
+            c.raw(Inst("s_add_u32", (group, group, I(FIRST))))
+            return group, I(LANES * WARPS)
         if isinstance(barrier, Imm):
             number = I(barrier.value)
         elif isinstance(barrier, Reg):

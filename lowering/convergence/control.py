@@ -9,6 +9,7 @@ from sassxlate.cfg.build import conditions, is_conditional, is_state_test
 from sassxlate.cfg.graph import SIZE, label_of
 from sassxlate.disasm.rdna3.instruction import I, Inst, V
 from sassxlate.disasm.sass.instruction import Imm, Instruction, Label, Reg
+from sassxlate.disasm.sass.semantics.warpgroups import GROUP
 from sassxlate.disasm.sass.traits import traits
 from sassxlate.lowering.builder.kernel_builder import KernelBuilder
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
@@ -29,7 +30,7 @@ _SOFT = frozenset({"RECONVERGENT", "RELIABLE"})  # hints of sm_100 and later
 # refuses the instruction.  (INC and DEC count the depth of calls for the driver.)
 KNOWN: Mapping[str, frozenset[str]] = {
     "B2R": frozenset({"RESULT"}),
-    "BAR": frozenset({"SYNC", "ARV", "RED", "POPC", "AND", "OR", "DEFER_BLOCKING"}),
+    "BAR": frozenset({"SYNC", "ARV", "RED", "POPC", "AND", "OR", "DEFER_BLOCKING", GROUP}),
     "BMOV": frozenset({"32", "CLEAR"}),
     "BRA": frozenset({"U", "ANY", "DIV", "CONV"}),
     "BREAK": _SOFT,

@@ -21,7 +21,7 @@ from sassxlate.lowering.rules.control import hostcall
 from sassxlate.lowering.rules.memory import asynchronous, atomic, atomic128, memory, surface
 from sassxlate.lowering.rules.memory.texture import sample
 from sassxlate.lowering.rules.rule import Rule
-from sassxlate.lowering.rules.warp import matrix, matrix_float, warp
+from sassxlate.lowering.rules.warp import matrix, matrix_float, warp, warpgroup
 
 _CATEGORIES: tuple[tuple[Rule, ...], ...] = (
     integer.RULES,
@@ -43,6 +43,7 @@ _CATEGORIES: tuple[tuple[Rule, ...], ...] = (
     hostcall.RULES,
     matrix.RULES,
     matrix_float.RULES,
+    warpgroup.RULES,
     surface.RULES,
     sample.RULES,
 )

@@ -15,10 +15,12 @@ from sassxlate.disasm.sass.interpreter.schedule import SIZE, ScheduleOptions, Tu
 from sassxlate.disasm.sass.interpreter.waiting import Wait, home_of
 from sassxlate.disasm.sass.semantics.rows import NoSemantics
 from sassxlate.disasm.sass.semantics.warp_state import LANES
+from sassxlate.disasm.sass.semantics.warpgroups import WARPS, is_meeting
 
 _IGNORED = frozenset(
     "REL ABS NOINC NODEC INC DEC U RELIABLE RECONVERGENT KEEPREFCOUNT NO_ATEXIT DIV CONV ANY ALL "
-    "COLLECTIVE EXCLUSIVE SYNC ARV RED POPC AND OR DEFER_BLOCKING 32 CLEAR RESULT TRAP".split()
+    "COLLECTIVE EXCLUSIVE SYNC ARV RED POPC AND OR DEFER_BLOCKING 32 CLEAR RESULT TRAP "
+    "WARPGROUP".split()
 )
 
 _ALL_ONES = 0xFFFFFFFF  # the result of B2R if AND or OR holds
@@ -336,6 +338,8 @@ class Transfers(Turns):
             return np.broadcast_to(value, shape).astype(np.int32)
 
         number, need = lanes(barrier), lanes(count)
+        if is_meeting(ins):
+            return number + (group.rows % self.s.each // WARPS)[:, None].astype(np.int32), need
         if isinstance(barrier, Reg) and isinstance(count, Reg) and not count.is_zero:
             if barrier.index != count.index or barrier.file != count.file:
                 raise NoSemantics("barrier with two registers")

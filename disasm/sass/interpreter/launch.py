@@ -9,6 +9,7 @@ from sassxlate.disasm.sass.codec.section import decode_section
 from sassxlate.disasm.sass.instruction import Instruction
 from sassxlate.disasm.sass.interpreter.memory import Bytes
 from sassxlate.disasm.sass.semantics.single_block_clusters import alone
+from sassxlate.disasm.sass.semantics.warpgroups import meeting
 
 LaunchShape = tuple[int, int, int]
 
@@ -53,4 +54,4 @@ def instructions(launch: Launch) -> list[Instruction | None]:
     for offset, value in launch.patches.items():
         code[offset + 4 : offset + 8] = value.to_bytes(4, "little")
     items = decode_section(bytes(code), launch.arch).instructions
-    return [alone(item) if isinstance(item, Instruction) else None for item in items]
+    return [meeting(alone(item)) if isinstance(item, Instruction) else None for item in items]

@@ -18,7 +18,7 @@ from sassxlate.disasm.sass.instruction import Instruction
 from sassxlate.disasm.sass.semantics import semantics_table
 from sassxlate.disasm.sass.semantics.memory import asynchronous, atomic, memory
 from sassxlate.disasm.sass.semantics.rows import NoSemantics, evaluate
-from sassxlate.disasm.sass.semantics.warp import matrix, warp
+from sassxlate.disasm.sass.semantics.warp import matrix, warp, warpgroup
 from sassxlate.disasm.sass.semantics.warp_state import (
     Warp,
     WarpMeaning,
@@ -30,7 +30,7 @@ from sassxlate.disasm.sass.semantics.warp_state import (
 )
 from sassxlate.domain.numpy_lanes import Vectors
 
-_CATEGORIES = (warp, memory, atomic, asynchronous, matrix)
+_CATEGORIES = (warp, memory, atomic, asynchronous, matrix, warpgroup)
 
 
 @cache

@@ -352,11 +352,31 @@ def bulk(c: RuleEmitter) -> None:
     c.mark(done)
 
 
+# --- stores that arrive ---------------------------------------------------------------------------
+
+
+def stas(c: RuleEmitter) -> None:
+    """STAS, in a cluster of one block: a store to shared memory, then each lane's bytes arrive at
+    the barrier in the second register of the address."""
+    mem = c.mem()
+    base = mem.base
+    plain = mem.ureg is None or mem.ureg.is_zero
+    if base is None or base.width != 2 or mem.offset or not plain:
+        raise c.refuse("this address of STAS")
+    n = words(c.ins)
+    at, barrier = (c.to_v(c.value(base, i)) for i in (0, 1))
+    c.raw(Inst(f"ds_store_{_LOADS[n]}", (at, c.vtuple("Rb", n))))
+    _in_front(c)
+    count = "add", I(4 * n)
+    _swap_loop(c, barrier, 0, lambda new, old: _arrived(c, new, old, None, count, False))
+
+
 # --- what has nothing left to do ------------------------------------------------------------------
 
 
 def nothing(c: RuleEmitter) -> None:
-    """Caches of barriers, and order between copies and plain accesses: everything is in order."""
+    """Caches of barriers, and order between copies and plain accesses: everything is in order.
+    USETSHMSZ: the shared memory that a block gives back before it ends stays its own."""
 
 
 def registers(c: RuleEmitter) -> None:
@@ -378,6 +398,8 @@ KNOWN: Mapping[str, str] = {
         "CCTL IV WB IVALL WBALL FLUSH"
     ),
     "ARRIVES": "LDGSTSBAR 64 ARVCNT TRANSCNT",
+    "STAS": "64 128",
+    "USETSHMSZ": "FLUSH",
     "UBLKCP": "S G LTC64B LTC128B LTC256B",
     "UBLKPF": "L2",
     "UTMACMDFLUSH": "",
@@ -395,6 +417,8 @@ RULES: tuple[Rule, ...] = knowing(
     Rule("syncs_cctl", "SYNCS", nothing, _has("CCTL", "FLUSH")),
     Rule("arrives", "ARRIVES", copied),
     Rule("ublkcp", "UBLKCP", bulk),
+    Rule("stas", "STAS", stas),
+    Rule("usetshmsz", "USETSHMSZ", nothing),
     # A prefetch, and the end of a group of copies that are done.
     Rule("ublkpf", "UBLKPF", nothing),
     Rule("utmacmdflush", "UTMACMDFLUSH", nothing),

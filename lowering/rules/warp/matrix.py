@@ -154,16 +154,25 @@ def imma(c: RuleEmitter) -> None:
     sorts = [m for m in c.ins.modifiers if m in ("U8", "S8", "U4", "S4")]
     if len(sorts) != 2 or sorts[0][1] != sorts[1][1]:
         raise c.refuse("IMMA of elements of two widths")
-    neg = (sorts[0][0] == "S") | (sorts[1][0] == "S") << 1
     (a, b), addends = _factors(c), addend(c)
+    tall = _shape(c.ins).startswith("16")
     with whole_warp(c):
-        out = _dots(c, _DOTS[sorts[0][1]], a, b, _shape(c.ins).startswith("16"), neg)
-        for total, more in zip(out, addends, strict=True):
-            if c.ins.has("SAT"):
-                c.emit("v_add_nc_i32", total, total, more, clamp=True)
-            else:
-                c.emit("v_add_nc_u32", total, total, more)
-        give(c, out)
+        give(c, integer_sums(c, a, b, addends, sorts, c.ins.has("SAT"), tall))
+
+
+def integer_sums(
+    c: RuleEmitter, a: Sequence[V], b: Sequence[V], addends: Sequence[V], sorts: Sequence[str],
+    saturated: bool, tall: bool,
+) -> list[V]:  # fmt: skip
+    """A times B plus an addend, of elements of the types ``sorts``; ``tall``: A has 16 rows."""
+    neg = (sorts[0][0] == "S") | (sorts[1][0] == "S") << 1
+    out = _dots(c, _DOTS[sorts[0][1]], a, b, tall, neg)
+    for total, more in zip(out, addends, strict=True):
+        if saturated:
+            c.emit("v_add_nc_i32", total, total, more, clamp=True)
+        else:
+            c.emit("v_add_nc_u32", total, total, more)
+    return out
 
 
 def bmma(c: RuleEmitter) -> None:
@@ -196,29 +205,42 @@ def _signs(c: RuleEmitter, role: str, words: list[V]) -> list[V]:
 
 
 def dmma(c: RuleEmitter) -> None:
-    """8 x 8 x 4: a chain of fused multiply-adds."""
-    if not (c.ins.has("8x8x4") or c.ins.has("884")):
-        raise c.refuse("this shape of DMMA")
+    """Each result is a chain of fused multiply-adds over k."""
+    tall = _shape_of_doubles(c).startswith("16")
+    halves = 2 if tall else 1
     a, b = (_signs(c, role, words_of(c, role)) for role in ("Ra", "Rb"))
     addends = _signs(c, "Rc", addend(c))
     with whole_warp(c):
         base = columns(c)
-        totals = [c.vtemp(2), c.vtemp(2)]
-        for column, total in enumerate(totals):
+        totals = [c.vtemp(2) for _ in range(2 * halves)]
+        for at, total in enumerate(totals):
             for i in (0, 1):
-                c.emit("v_mov_b32", V(total.index + i), addends[2 * column + i])
-        for k in range(4):
+                c.emit("v_mov_b32", V(total.index + i), addends[2 * at + i])
+        for k in range(2 * len(b)):
             with c.scope():
-                left = _double(c, a, [QUADS[k]])
+                pair = 2 * (k // 4)
                 right = [c.vtemp(2), c.vtemp(2)]
-                for column, pair in enumerate(right):
+                for column, words in enumerate(right):
                     for i in (0, 1):
-                        word = V(pair.index + i)
-                        c.raw(Inst("ds_bpermute_b32", (word, base, b[i]), imm=16 * column + 4 * k))
-                with rounding(c):
-                    for total, pair in zip(totals, right, strict=True):
-                        c.emit("v_fma_f64", total, left, pair, total)
+                        to = V(words.index + i)
+                        at = 16 * column + 4 * (k % 4)
+                        c.raw(Inst("ds_bpermute_b32", (to, base, b[pair + i]), imm=at))
+                for half in range(halves):
+                    first = halves * pair + 2 * half
+                    left = _double(c, a[first : first + 2], [QUADS[k % 4]])
+                    with rounding(c):
+                        for column, words in enumerate(right):
+                            total = totals[2 * half + column]
+                            c.emit("v_fma_f64", total, left, words, total)
         give(c, [V(t.index + i) for t in totals for i in (0, 1)])
+
+
+def _shape_of_doubles(c: RuleEmitter) -> str:
+    shapes = ("8x8x4", "884", "16x8x4", "16x8x8", "16x8x16")
+    found = next((m for m in shapes if c.ins.has(m)), None)
+    if found is None:
+        raise c.refuse("this shape of DMMA")
+    return found
 
 
 def _double(c: RuleEmitter, words: Sequence[V], dpp: Sequence[str]) -> V:
@@ -345,7 +367,7 @@ def movm(c: RuleEmitter) -> None:
 KNOWN: Mapping[str, str] = {
     "IMMA": "8816 8832 16816 16832 16864 U8 S8 U4 S4 SAT",
     "BMMA": "88128 168128 168256 AND XOR POPC",
-    "DMMA": f"8x8x4 884 {ROUND}",
+    "DMMA": f"8x8x4 884 16x8x4 16x8x8 16x8x16 {ROUND}",
     "LDSM": "16 M88 MT88 2 4",
     "STSM": "16 M88 MT88 2 4",
     "MOVM": "16 MT88",
@@ -354,7 +376,7 @@ RULES: tuple[Rule, ...] = knowing(
     KNOWN,
     Rule("imma", "IMMA", imma, _dense, temporaries=32),
     Rule("bmma", "BMMA", bmma, temporaries=32),
-    Rule("dmma", "DMMA", dmma),
+    Rule("dmma", "DMMA", dmma, temporaries=48),
     Rule("ldsm", "LDSM", ldsm, temporaries=28),
     Rule("stsm", "STSM", stsm, temporaries=28),
     Rule("movm", "MOVM", movm),

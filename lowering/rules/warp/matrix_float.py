@@ -53,7 +53,7 @@ from sassxlate.lowering.rules.warp.matrix_sums import (
 )
 
 
-def _signed(c: RuleEmitter, form: _Form, role: str) -> list[V]:
+def _signed(c: RuleEmitter, form: MatrixForm, role: str) -> list[V]:
     """A's or B's words, with the printed sign; TF32's have only the significant bits."""
     words = words_of(c, role)
     signs = 0x80808080 if form.bytes else 0x80008000 if form.kind.each == 2 else 0x80000000
@@ -91,7 +91,7 @@ def _grouped(p: Product, group: range, addends: list[V]) -> list[V]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
+class MatrixForm:
     """The parameters of an instruction's code, apart from its registers."""
 
     kind: Kind
@@ -112,17 +112,17 @@ def _core(c: RuleEmitter, width: int) -> Core:
     return core
 
 
-def _form(c: RuleEmitter) -> _Form:
+def _form(c: RuleEmitter) -> MatrixForm:
     half = not c.ins.has("F32")
     if c.ins.mnemonic == "QMMA":
         sorts = tuple(m for m in c.ins.modifiers if m in LEAST)
         if len(sorts) != 2:
             raise c.refuse("these elements of QMMA")
-        return _Form(F16, half, _core(c, 8), sorts)
+        return MatrixForm(F16, half, _core(c, 8), sorts)
     kind = BF16 if c.ins.has("BF16") else TF32 if c.ins.has("TF32") else F16
     if half and kind is not F16:
         raise c.refuse("a result of halves for this type")
-    return _Form(kind, half, _core(c, 32 // kind.each))
+    return MatrixForm(kind, half, _core(c, 32 // kind.each))
 
 
 def hmma(c: RuleEmitter) -> None:
@@ -136,7 +136,7 @@ def hmma(c: RuleEmitter) -> None:
     if not c.k.outlining:
         a, b, last = _signed(c, form, "Ra"), _signed(c, form, "Rb"), addend(c)
         with whole_warp(c):
-            give(c, _product(c, form, a, b, last))
+            give(c, product(c, form, a, b, last))
         return
     label = f"L{c.ins.mnemonic.lower()}_" + "_".join((*c.ins.modifiers, *(str(n) for n in widths)))
     c.outline(label, partial(_shared, form, widths))
@@ -156,14 +156,14 @@ def _frame(c: RuleEmitter, widths: Sequence[int]) -> tuple[list[list[V]], S]:
     return words, c.stemp(2)
 
 
-def _shared(form: _Form, widths: Sequence[int], c: RuleEmitter) -> None:
+def _shared(form: MatrixForm, widths: Sequence[int], c: RuleEmitter) -> None:
     (a, b, last), back = _frame(c, widths)
-    for place, word in zip(last, _product(c, form, a, b, last), strict=True):
+    for place, word in zip(last, product(c, form, a, b, last), strict=True):
         c.emit("v_mov_b32", place, word)
     c.raw(Inst("s_setpc_b64", (back,)))
 
 
-def _product(c: RuleEmitter, form: _Form, a: list[V], b: list[V], words: list[V]) -> list[V]:
+def product(c: RuleEmitter, form: MatrixForm, a: list[V], b: list[V], words: list[V]) -> list[V]:
     """The registers of the result; ``words`` are those of the addend."""
     kind, half = form.kind, form.half
     base = columns(c)

@@ -299,7 +299,8 @@ def narrow(p: Product, totals: Sequence[V], shift: V, word: V, out: V, *, many: 
                 c.emit("v_cvt_f64_i32", more, other)
                 c.emit("v_add_f64", pair, pair, more)
         else:
-            c.emit("v_add_nc_u32", last, last, total)
+            for some in totals:
+                c.emit("v_add_nc_u32", last, last, some)
             c.emit("v_cvt_f64_i32", pair, last)
         if p.half:  # a sticky bit for the second rounding
             c.emit("v_and_b32", last, _MASKED, low)

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sassxlate.disasm.sass.instruction import Reg
+from sassxlate.disasm.sass.instruction import Mem, Reg
 from sassxlate.disasm.sass.semantics.memory.memory import places
 from sassxlate.disasm.sass.semantics.rows import NoSemantics
 from sassxlate.disasm.sass.semantics.warp_state import (
@@ -31,6 +31,7 @@ from sassxlate.disasm.sass.semantics.warp_state import (
     Addresses,
     Bytes,
     Mask,
+    SemanticsFault,
     Space,
     WarpMeaning,
     WarpView,
@@ -184,6 +185,31 @@ def bulk(x: WarpView) -> Results:
     return {}
 
 
+def store_and_arrive(x: WarpView) -> Results:
+    """STAS, in a cluster of one block: the base is a pair, the address and its barrier, which
+    counts each lane's bytes."""
+    mem = x.operand("mem")
+    if not isinstance(mem, Mem) or mem.base is None or mem.base.width != 2 or mem.offset:
+        raise NoSemantics("this address of STAS")
+    if mem.ureg is not None and not mem.ureg.is_zero:
+        raise NoSemantics("this address of STAS")
+    size = int(x.one_of(("64", "128"), "32")) // 8
+    words = [x.warp.reg("R", mem.base.index + i) for i in (0, 1)]
+    where, barrier = (np.broadcast_to(w, x.mask.shape).astype(np.uint64) for w in words)
+    if (where[x.mask] & np.uint64(size - 1)).any():
+        raise SemanticsFault(f"an address of STAS is not aligned to {size} bytes")
+    x.warp.store("shared", where, as_bytes(x.words("Rb"))[..., :size], x.mask)
+    count = Vec(np.full(1, size, np.uint64), 32)
+    _changed(x, barrier, x.mask, lambda state, _: arrived(x.d, state, "A0TX", count, False))
+    return {}
+
+
+def nothing(x: WarpView) -> Results:
+    """USETSHMSZ: the shared memory that a block gives back is not counted here."""
+    del x
+    return {}
+
+
 def syncs(x: WarpView) -> Results:
     if x.has("PHASECHK"):
         return _check(x)
@@ -207,5 +233,7 @@ def rows() -> list[WarpMeaning]:
     return [
         WarpMeaning("SYNCS", syncs, frozenset(mods.split())),
         WarpMeaning("UBLKCP", bulk, frozenset("S G LTC64B LTC128B LTC256B".split())),
+        WarpMeaning("STAS", store_and_arrive, frozenset(("64", "128"))),
+        WarpMeaning("USETSHMSZ", nothing, frozenset(("FLUSH",))),
         WarpMeaning("ARRIVES", copied, frozenset("LDGSTSBAR 64 ARVCNT TRANSCNT".split())),
     ]

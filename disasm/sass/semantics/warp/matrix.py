@@ -28,8 +28,8 @@ _G, _T = np.arange(LANES) // 4, np.arange(LANES) % 4
 # --- fragments ---------------------------------------------------------------------------------
 
 
-def rows_of_a(words: Words, tall: bool) -> Words:
-    """(..., 32, n) registers as (..., rows, words of a row)."""
+def rows_of_a(words: NDArray[Any], tall: bool) -> NDArray[Any]:
+    """(..., 32, n) registers, or pairs of them, as (..., rows, words of a row)."""
     lead, n = words.shape[:-2], words.shape[-1]
     if tall and n % 2:
         raise NoSemantics("half a matrix")
@@ -67,12 +67,12 @@ def lanes_of_d(matrix: NDArray[Any], count: int, tall: bool) -> NDArray[Any]:
     return np.stack(parts, axis=-1)
 
 
-def _all_active(x: WarpView) -> None:
+def all_active(x: WarpView) -> None:
     if not x.mask.all():
         raise NoSemantics(f"{x.ins.mnemonic} with inactive lanes")
 
 
-def _c(x: WarpView) -> Words:
+def addend_words(x: WarpView) -> Words:
     """C's registers; zeros if the uniform predicate does not hold."""
     words = x.words("Rc")
     if x.absent("Pp"):
@@ -225,14 +225,14 @@ def rounded(
     return np.where(kind == 2, sign - np.uint64(1), out).astype(np.uint32)
 
 
-def _split(words: Words, f: Format) -> NDArray[Any]:
+def split(words: Words, f: Format) -> NDArray[Any]:
     """(..., words) as (..., elements)."""
     if f.width == 32:
         return words
     return np.ascontiguousarray(words, dtype="<u4").view(f"<u{f.width // 8}")
 
 
-def _times(
+def times(
     a: NDArray[Any], b: NDArray[Any], c: Words, formats: tuple[Format, Format], into: Format,
     core: Core,
 ) -> Words:  # fmt: skip
@@ -291,7 +291,7 @@ def _chosen(x: WarpView, a: Words, b: Words, bits: int) -> NDArray[Any]:
 
 
 def hmma(x: WarpView) -> Results:
-    _all_active(x)
+    all_active(x)
     f = BF16 if x.has("BF16") else TF32 if x.has("TF32") else F16
     into = F32 if x.has("F32") else F16
     core = core_of(x.ins.arch, f.width)
@@ -300,15 +300,15 @@ def hmma(x: WarpView) -> Results:
     if x.has("SP"):
         right = np.ascontiguousarray(_chosen(x, a, b, 16)).view("<u2" if f.width == 16 else "<u4")
     else:
-        right = _split(b, f)[..., None, :, :]
+        right = split(b, f)[..., None, :, :]
     c = elements_of_c(_addend(x, into), True)
-    d = lanes_of_d(_times(_split(a, f), right, c, (f, f), into, core), 4, True)
-    return {"Rd": _packed(d, into)}
+    d = lanes_of_d(times(split(a, f), right, c, (f, f), into, core), 4, True)
+    return {"Rd": packed(d, into)}
 
 
 def qmma(x: WarpView) -> Results:
     """Elements of eight bits, of two types in any combination."""
-    _all_active(x)
+    all_active(x)
     kinds = {"E4M3": E4M3, "E5M2": E5M2}
     formats = [kinds[m] for m in x.ins.modifiers if m in kinds]
     if len(formats) != 2 or x.has("SP"):
@@ -318,12 +318,12 @@ def qmma(x: WarpView) -> Results:
     sign = np.uint32(0x80808080)
     a, b = rows_of_a(_signed(x, "Ra", sign), True), columns_of_b(_signed(x, "Rb", sign))
     c = elements_of_c(_addend(x, into), True)
-    right = _split(b, formats[1])[..., None, :, :]
-    d = _times(_split(a, formats[0]), right, c, (formats[0], formats[1]), into, core)
-    return {"Rd": _packed(lanes_of_d(d, 4, True), into)}
+    right = split(b, formats[1])[..., None, :, :]
+    d = times(split(a, formats[0]), right, c, (formats[0], formats[1]), into, core)
+    return {"Rd": packed(lanes_of_d(d, 4, True), into)}
 
 
-def _packed(d: NDArray[Any], into: Format) -> Words:
+def packed(d: NDArray[Any], into: Format) -> Words:
     if into.width == 16:
         return np.ascontiguousarray(d.astype("<u2")).view("<u4")
     return d
@@ -335,7 +335,7 @@ def _signed(x: WarpView, role: str, sign: np.uint32) -> Words:
 
 
 def _addend(x: WarpView, into: Format) -> NDArray[Any]:
-    words = _c(x)
+    words = addend_words(x)
     if into.width == 16:
         return np.ascontiguousarray(words, dtype="<u4").view("<u2")
     return words
@@ -344,7 +344,7 @@ def _addend(x: WarpView, into: Format) -> NDArray[Any]:
 # --- integers ----------------------------------------------------------------------------------
 
 
-def _integers(words: Words, kind: str) -> I64:
+def integers(words: Words, kind: str) -> I64:
     """The elements of words, lowest first: U8, S8, U4 or S4."""
     if kind.endswith("8"):
         return words.view("u1" if kind == "U8" else "i1").astype(np.int64)
@@ -355,7 +355,7 @@ def _integers(words: Words, kind: str) -> I64:
 
 def imma(x: WarpView) -> Results:
     """Elements of 8 or 4 bits; the sum wraps, or saturates as a signed one with .SAT."""
-    _all_active(x)
+    all_active(x)
     shape = next(m for m in x.ins.modifiers if m.isdigit())
     sorts = [m for m in x.ins.modifiers if m in ("U8", "S8", "U4", "S4")]
     if len(sorts) != 2 or sorts[0][1] != sorts[1][1]:
@@ -366,10 +366,10 @@ def imma(x: WarpView) -> Results:
     a = np.ascontiguousarray(rows_of_a(x.words("Ra"), tall), dtype="<u4")
     b = np.ascontiguousarray(columns_of_b(x.words("Rb")), dtype="<u4")
     right = _chosen(x, a, b, 8) if x.has("SP") else b[..., None, :, :]
-    products = _integers(a, sorts[0])[..., :, None, :] * _integers(
+    products = integers(a, sorts[0])[..., :, None, :] * integers(
         np.ascontiguousarray(right), sorts[1]
     )
-    c = elements_of_c(_c(x), tall).view(np.int32).astype(np.int64)
+    c = elements_of_c(addend_words(x), tall).view(np.int32).astype(np.int64)
     total = products.sum(axis=-1) + c
     if x.has("SAT"):
         total = np.clip(total, -(1 << 31), (1 << 31) - 1)
@@ -378,53 +378,51 @@ def imma(x: WarpView) -> Results:
 
 def bmma(x: WarpView) -> Results:
     """Single bits: the population count of their AND or XOR."""
-    _all_active(x)
+    all_active(x)
     tall = x.ins.modifiers[0].startswith("16")
     a, b = rows_of_a(x.words("Ra"), tall), columns_of_b(x.words("Rb"))
     left, right = a[..., :, None, :], b[..., None, :, :]
     both = left & right if x.has("AND") else left ^ right
     count = Vectors().popcount(Vec(both.astype(np.uint64), 32)).v.sum(axis=-1)
-    c = elements_of_c(_c(x), tall)
+    c = elements_of_c(addend_words(x), tall)
     return {"Rd": lanes_of_d(c + count.astype(np.uint32), 4 if tall else 2, tall)}
 
 
 def dmma(x: WarpView) -> Results:
-    """8 x 8 x 4 doubles: fused multiply-adds, one after the other."""
-    _all_active(x)
-    if not x.has("8x8x4", "884"):
-        raise NoSemantics("this shape of DMMA")
+    """8 or 16 rows, 4 to 16 products of doubles: fused multiply-adds, one after the other."""
+    all_active(x)
     rounds = {"RM": Round.DOWN, "RP": Round.UP, "RZ": Round.ZERO}
     fp = Fp(rounds.get(x.one_of(rounds), Round.NEAREST))
-    (a, b, c), (na, nb, nc) = (_doubles(x, signed) for signed in (True, False))
+    tall = x.has("16x8x4", "16x8x8", "16x8x16")
+    (a, b, c), (na, nb, nc) = (_doubles(x, signed, tall) for signed in (True, False))
     total, other = Vec(c.reshape(-1), 64), Vec(nc.reshape(-1), 64)
-    for k in range(4):
+    for k in range(a.shape[-1]):
         left, right, p, q = (
             Vec(np.broadcast_to(part, c.shape).reshape(-1), 64)
             for m, n in ((a, b), (na, nb))
             for part in (m[..., :, None, k], n[..., None, :, k])
         )
         total = other = passed_on(x.d, x.d.ffma(left, right, total, fp), p, other, q)
-    d = lanes_of_d(total.v.reshape(c.shape), 2, False)
+    d = lanes_of_d(total.v.reshape(c.shape), 4 if tall else 2, tall)
     return {"Rd": np.ascontiguousarray(d, dtype="<u8").view("<u4")}
 
 
-def _doubles(x: WarpView, signed: bool) -> list[NDArray[np.uint64]]:
-    """A and B, (..., 8, 4), and C, (..., 8, 8), with or without the printed signs."""
+def _doubles(x: WarpView, signed: bool, tall: bool) -> list[NDArray[np.uint64]]:
+    """A, (..., rows, k), B, (..., 8, k), and C, (..., rows, 8), with or without the printed
+    signs."""
     out: list[NDArray[np.uint64]] = []
     top = np.uint64(1 << 63)
     for role in ("Ra", "Rb", "Rc"):
-        words = _c(x) if role == "Rc" else x.words(role)
+        words = addend_words(x) if role == "Rc" else x.words(role)
         value = np.ascontiguousarray(words, dtype="<u4").view("<u8")
         if signed and x.flag(role, "abs"):
             value = value & ~top
         if signed and x.flag(role, "neg"):
             value = value ^ top
         if role == "Rc":
-            out.append(elements_of_c(value, False))
-            continue
-        matrix = np.zeros((*value.shape[:-2], 8, 4), dtype=np.uint64)
-        matrix[..., _G, _T] = value[..., 0]
-        out.append(matrix)
+            out.append(elements_of_c(value, tall))
+        else:
+            out.append(rows_of_a(value, tall and role == "Ra"))
     return out
 
 
@@ -438,8 +436,24 @@ def rows() -> list[WarpMeaning]:
         _row("QMMA", qmma, "16816 16832 F16 F32 E4M3 E5M2"),
         _row("IMMA", imma, "SP 8816 8832 16816 16832 16864 U8 S8 U4 S4 SAT"),
         _row("BMMA", bmma, "88128 168128 168256 AND XOR POPC"),
-        _row("DMMA", dmma, "8x8x4 884 RM RP RZ"),
+        _row("DMMA", dmma, "8x8x4 884 16x8x4 16x8x8 16x8x16 RM RP RZ"),
     ]
 
 
-__all__ = ["CORES", "Core", "Format", "core_of", "dot", "numbers", "rounded", "rows"]
+__all__ = [
+    "CORES",
+    "Core",
+    "Format",
+    "addend_words",
+    "all_active",
+    "core_of",
+    "dot",
+    "integers",
+    "numbers",
+    "packed",
+    "rounded",
+    "rows",
+    "rows_of_a",
+    "split",
+    "times",
+]
