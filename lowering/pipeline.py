@@ -31,6 +31,7 @@ from sassxlate.lowering.passes.long_branches import expand_long_branches
 from sassxlate.lowering.passes.waitcnt import insert_waitcnt
 from sassxlate.lowering.regalloc.allocate import dead_instructions
 from sassxlate.lowering.select.allocation import first_allocation, fit_registers
+from sassxlate.lowering.select.clusters import refuse_clusters
 from sassxlate.lowering.select.kernel import check_lanes, coalesce_copies, select
 from sassxlate.lowering.select.stages import Analysed, Graphed, Linked, Planned, Selected, Source
 from sassxlate.lowering.select.translated import Translated, TranslationStats
@@ -64,11 +65,13 @@ def with_address(kernel: Kernel, ins: Instruction) -> Instruction:
 
 
 def kernel_cfg(kernel: Kernel) -> Cfg:
-    """The control-flow graph.  A reachable word that does not decode raises its DecodeError."""
+    """The control-flow graph.  A reachable word that does not decode raises its DecodeError, a
+    kernel that needs clusters of several blocks SX0428."""
     left = next((r for r in kernel.relocs if r.section.startswith(".text.")), None)
     if left is not None:
         where = Where(kernel=kernel.name, offset=left.offset)
         raise LoweringError("SX0407", f"the code was not joined with {left.symbol}", where)
+    refuse_clusters(kernel)
     items = decode_section(kernel.code, kernel.arch).made()
     good = [
         as_instructions(kernel, with_address(kernel, meeting(alone(i))))

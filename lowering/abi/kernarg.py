@@ -15,7 +15,7 @@ from sassxlate.errors import LoweringError
 FillKind: TypeAlias = Literal[
     "blockdim.x", "blockdim.y", "blockdim.z", "griddim.x", "griddim.y", "griddim.z",
     "u32", "u64", "dynamic_shared", "gridid", "bank2", "bank3", "bank4", "textures",
-    "locks",
+    "locks", "explicit_cluster",
 ]  # fmt: skip
 
 
@@ -24,7 +24,8 @@ _ADDRESSES = ("bank2", "bank3", "bank4", "textures", "locks")
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """Writes the value named by ``kind`` to byte ``offset``; ``value`` is for u32 and u64."""
+    """Writes the value named by ``kind`` to byte ``offset``; ``value`` is for u32 and u64, and for
+    explicit_cluster, which a launch with clusters of its own makes 1."""
 
     offset: int
     kind: FillKind
@@ -32,7 +33,7 @@ class Fill:
 
     def __str__(self) -> str:
         return f"fill {self.offset} {self.kind}" + (
-            f" {self.value}" if self.kind in ("u32", "u64") else ""
+            f" {self.value}" if self.kind in ("u32", "u64", "explicit_cluster") else ""
         )
 
 
@@ -83,7 +84,7 @@ class LaunchInfo:
         for fill in self.fills:
             size = 8 if fill.kind in ("u64", "gridid", *_ADDRESSES) else 4
             match fill.kind:
-                case "u32" | "u64":
+                case "u32" | "u64" | "explicit_cluster":
                     value = fill.value
                 case "dynamic_shared":
                     value = dynamic_shared

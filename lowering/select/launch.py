@@ -12,6 +12,7 @@ from sassxlate.errors import LoweringError, Where
 from sassxlate.lowering.abi.hostcalls import ARGUMENTS, functions_of
 from sassxlate.lowering.abi.kernarg import BankLayout, Fill, LaunchInfo
 from sassxlate.lowering.abi.link import GRID_WORKSPACE
+from sassxlate.lowering.select.clusters import cluster_fills
 
 STACK = 1024  # bytes of stack per lane if the cubin requests less; CUDA's default limit
 
@@ -111,6 +112,7 @@ def kernarg(
         reads_word(named, lay.constant3),
         uses_textures(cfg),
         uses_locks(cfg),
+        cluster_fills(kernel, named),
         most_threads=most_threads,
     )
 
@@ -125,6 +127,7 @@ def launch_info(
     points_to_constants: bool = False,
     textures: bool = False,
     locks: bool = False,
+    clusters: Sequence[Fill] = (),
     *,
     most_threads: int,
 ) -> tuple[LaunchInfo, dict[int, int]]:
@@ -151,6 +154,7 @@ def launch_info(
     if locks:
         fills.append(Fill(size, "locks"))
         size += 8
+    fills += clusters
     if lay.dynamic_shared is not None:
         fills.append(Fill(lay.dynamic_shared, "dynamic_shared"))
     threads = kernel.max_threads

@@ -21,6 +21,7 @@ from sassxlate.lowering.abi.link import (
     function_addresses,
     link_kernel,
 )
+from sassxlate.lowering.select.clusters import cluster_words, refuse_clusters
 
 if TYPE_CHECKING:
     from sassxlate.lowering.trace.recording import Recorded
@@ -82,6 +83,7 @@ def launch_of(
     Raises LoweringError for code that cannot be joined, or an architecture whose constant bank 0
     layout is unknown.
     """
+    refuse_clusters(kernel)
     whole = link_kernel(kernel, cubin)
     lay = bank_layout(kernel.arch)
     depth = max(whole.local_size, STACK) + 15 & ~15 if stack is None else stack
@@ -145,6 +147,8 @@ def _bank0(
         _put(bank, lay.shared_window, SHARED_WINDOW << 32, 8)
     _put(bank, lay.local_window, LOCAL_WINDOW << 32, 8)
     bank[lay.param_base : lay.param_base + len(params)] = params
+    for offset, value in cluster_words(kernel, grid).items():
+        _put(bank, offset, value)
     return bank
 
 
@@ -156,10 +160,10 @@ def replayed(cubin: Cubin, kernel: Kernel, launch: Mapping[str, str], recorded: 
 
     base, size = int(launch["param_base"]), int(launch["param_size"])
     banks: dict[int, int] = {}
-    stack, grid_id = 0, 1
+    stack, grid_id, stack_top = 0, 1, bank_layout(kernel.arch).stack_top
     for key, value in launch.items():
         match key.split(" "):
-            case ["fill", _, "u32"]:
+            case ["fill", offset, "u32"] if int(offset) == stack_top:
                 stack = int(value)
             case ["fill", offset] if value == "gridid":
                 grid_id = word(int(offset), 8)

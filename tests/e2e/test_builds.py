@@ -28,6 +28,8 @@ def _sweep(*values: object) -> Any:
         ("whole_words", "-O3", 90),
         ("saved_barriers", "-O3", 80),
         ("atomic128", "-O3", 90),
+        ("clusters", "-O3", 90),
+        _sweep("clusters", "-O3", 120),
         _sweep("atomic128", "-G", 90),
         _sweep("atomic128", "-O3", 120),
         _sweep("whole_words", "-O3", 80),

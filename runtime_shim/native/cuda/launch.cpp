@@ -67,6 +67,7 @@ CUresult fill_value(Kernel &kernel, Device &device, const Shape &shape, const Fi
     case FillInfo::Kind::GridZ: value = shape.grid[2]; break;
     case FillInfo::Kind::U32:
     case FillInfo::Kind::U64: value = fill.value; break;
+    case FillInfo::Kind::ExplicitCluster: value = fill.value || shape.clusters; break;
     case FillInfo::Kind::SharedWindow: value = kSharedWindow; break;
     case FillInfo::Kind::DynamicShared: value = shape.shared; break;
     case FillInfo::Kind::GridId: value = grid_id++; break;
@@ -156,6 +157,7 @@ CUresult read_attributes(const CUlaunchConfig &config, Shape &shape, std::vector
           log_line("SX0717: a launch with a cluster of %ux%ux%u blocks is not supported", c[0], c[1], c[2]);
           return CUDA_ERROR_NOT_SUPPORTED;
         }
+        shape.clusters |= attribute.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION && c[0];
         break;
       }
       case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:

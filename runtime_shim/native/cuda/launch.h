@@ -8,6 +8,7 @@ struct Shape {
   unsigned grid[3], block[3], shared;
   CUstream stream;
   bool cooperative = false;
+  bool clusters = false;  // an attribute says how large clusters are: single blocks
 };
 
 struct KernelCall {

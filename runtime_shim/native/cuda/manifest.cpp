@@ -160,6 +160,7 @@ constexpr FillName kFills[] = {
     {"bank4", FillInfo::Kind::Bank4, false},
     {"textures", FillInfo::Kind::Textures, false},
     {"locks", FillInfo::Kind::Locks, false},
+    {"explicit_cluster", FillInfo::Kind::ExplicitCluster, true},
 };
 
 size_t fill_width(FillInfo::Kind kind) {

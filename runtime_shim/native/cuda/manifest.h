@@ -56,7 +56,8 @@ struct FillInfo {
   enum class Kind {
     BlockX, BlockY, BlockZ, GridX, GridY, GridZ, U32, U64, SharedWindow, DynamicShared, GridId, Bank2, Bank3, Bank4,
     Textures,
-    Locks
+    Locks,
+    ExplicitCluster
   } kind = Kind::U32;
   uint64_t offset = 0, value = 0;
 };
