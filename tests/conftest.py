@@ -33,6 +33,8 @@ _KEPT = frozenset(
         "SASSXLATE_PROGRAMS",
         "SASSXLATE_TIER",
         "SASSXLATE_ROCM_FOLDER",
+        "SASSXLATE_DIST",
+        "SASSXLATE_USERLANDS",
     }
 )
 
