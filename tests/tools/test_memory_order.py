@@ -6,12 +6,14 @@ from __future__ import annotations
 import subprocess
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from sassxlate import toolchain
 from sassxlate.disasm.containers.cubin import parse_cubin
 from sassxlate.disasm.containers.values import Cubin
+from sassxlate.errors import LoweringError
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.target import DEFAULT
 from sassxlate.lowering.tier.translate import module_text
@@ -99,6 +101,86 @@ def test_the_tier_keeps_an_acquire_whose_value_is_tested(tmp_path: Path) -> None
     text = module_text(translate_kernel(parse_cubin(out.read_bytes()), "tested"), DEFAULT)
     fence = text.index('fence syncscope("workgroup") acquire')
     assert text.index("load atomic") < fence < text.rindex("load i32, ptr addrspace(1)")
+
+
+# Waits at barriers in memory and at a cluster's barrier; every kernel then reads data of others.
+WAITS = {
+    f"{op}_{scope}": f"W: mbarrier.{op}.parity.acquire.{scope}.shared::cta.b64 %p1, [%r1], 0; "
+    "@!%p1 bra W;"
+    for op in ("test_wait", "try_wait")
+    for scope in ("cta", "cluster")
+} | {
+    f"cluster_{order}": f"st.weak.global.u32 [%rd2], %r3; barrier.cluster.arrive.{order}; "
+    "barrier.cluster.wait.acquire;"
+    for order in ("release", "relaxed")
+}
+_WAITS_PTX = """
+.visible .entry {name}(.param .u64 a, .param .u64 b) {{
+.reg .pred %p<2>; .reg .b32 %r<9>; .reg .b64 %rd<4>;
+.shared .align 8 .b64 bar[4]; .shared .align 16 .b32 data[256];
+ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b];
+mov.u32 %r1, bar; mov.u32 %r2, data; mov.u32 %r3, %tid.x;
+mad.lo.u32 %r2, %r3, 4, %r2; mul.wide.u32 %rd3, %r3, 4;
+add.u64 %rd1, %rd1, %rd3; add.u64 %rd2, %rd2, %rd3;
+{what}
+ld.weak.global.u32 %r5, [%rd1]; ld.weak.shared.u32 %r6, [%r2];
+add.u32 %r5, %r5, %r6; st.weak.global.u32 [%rd2], %r5;
+ret; }}
+"""
+
+
+@cache
+def waits_90() -> Cubin:
+    nvcc = toolchain.nvcc()
+    if nvcc is None:
+        pytest.skip("no nvcc")
+    text = ".version 8.0\n.target sm_90\n.address_size 64\n"
+    text += "".join(_WAITS_PTX.format(name=name, what=what) for name, what in WAITS.items())
+    with TemporaryDirectory() as folder:
+        source, out = Path(folder, "a.ptx"), Path(folder, "a.cubin")
+        source.write_text(text)
+        words = [*nvcc.command, "-cubin", "-arch=sm_90", "-o", str(out), str(source)]
+        subprocess.run(words, check=True, capture_output=True)
+        return parse_cubin(out.read_bytes())
+
+
+def after_waits(name: str) -> list[list[str]]:
+    """For each place where the kernel looks at the barrier, or waits at it: the waits and cache
+    controls between that and the next access to memory, in the order of the text."""
+    found: list[list[str]] = []
+    open_ = False
+    for line in translate_kernel(waits_90(), name).assembly.splitlines():
+        op = line.split()[0] if line.strip() else ""
+        if op == "s_barrier" or (op == "ds_load_b32" and "offset:4" in line):
+            found.append([])
+            open_ = True
+        elif op.startswith(("ds_", "global_")):
+            open_ = False
+        elif open_:
+            found[-1] += orders.waits_of(line)
+    return found
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_a_wait_at_a_barrier_acquires(name: str) -> None:
+    """SASS has no trace of an acquire of CTA scope there: the phase is used as soon as it is read,
+    and what is issued after that use comes later.  Wider scopes have CCTL.IVALL."""
+    places = after_waits(name)
+    assert places
+    if "wait" in name:
+        assert all(waits[:1] == ["lgkmcnt(0)"] for waits in places), places
+    else:
+        places = places[:1]  # the other one is for launches without clusters: BAR.SYNC
+    if not name.endswith("cta"):
+        caches = [[w for w in waits if w.startswith("buffer")] for waits in places]
+        assert all(c == ["buffer_gl1_inv", "buffer_gl0_inv"] for c in caches), places
+
+
+@pytest.mark.parametrize("name", ["test_wait_cta", "try_wait_cluster"])
+def test_the_tier_leaves_barriers_in_memory_to_the_rules(name: str) -> None:
+    """Its code would have to say that the phase's load acquires."""
+    with pytest.raises(LoweringError):
+        module_text(translate_kernel(waits_90(), name), DEFAULT)
 
 
 ACQUIRE = Operation("ld", "acquire", "gpu")
