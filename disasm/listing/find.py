@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import lru_cache
 from typing import cast
 
-from sassxlate.disasm.containers.elf import Elf
-from sassxlate.disasm.containers.line_table import LINES, LineEntry, parse_lines
 from sassxlate.disasm.listing.cubin import Document
+from sassxlate.disasm.listing.source_lines import source_of
 
 Record = dict[str, object]
 
@@ -45,14 +43,15 @@ def find(document: Document, patterns: Sequence[str]) -> Iterator[Found]:
         ContainerError: SX0129, the line table cannot be read.
     """
     wanted = re.compile("|".join(translate(pattern.upper()) for pattern in patterns))
-    source = _source_lines(document.image.elf)
+    source = source_of(document.image.elf)
     for name, records in document.functions():
         matches: list[Record] = []
         for record in records:
             if "text" not in record or not _matches(wanted, record):
                 continue
             at = source(f".text.{name}", int(str(record["offset"]), 16))
-            matches.append(record | {"source": at} if at else record)
+            place = {"source": {"file": at[0], "line": at[1]}} if at else {}
+            matches.append(record | place)
         if matches:
             yield Found(name, len(records), tuple(matches))
 
@@ -67,26 +66,6 @@ def _opcode(text: str) -> str:
     """The mnemonic with its modifiers: the first word, or the second after a guard."""
     words = text.split(maxsplit=2)
     return words[1 if words[0].startswith("@") else 0].upper()
-
-
-def _source_lines(elf: Elf) -> Callable[[str, int], Record | None]:
-    """The source of the instruction at an offset of a section: ``file`` and ``line``."""
-    rows: dict[str, list[LineEntry]] = {}
-    for table in parse_lines(elf, LINES):
-        for row in table.rows:
-            if row.section:
-                rows.setdefault(row.section, []).append(row)
-    for of_section in rows.values():
-        # Where one sequence ends and another begins, the beginning counts.
-        of_section.sort(key=lambda row: (row.address, not row.end))
-    starts = {name: [row.address for row in some] for name, some in rows.items()}
-
-    def at(section: str, offset: int) -> Record | None:
-        before = bisect_right(starts.get(section, []), offset)
-        row = rows[section][before - 1] if before else None
-        return None if row is None or row.end else {"file": row.file, "line": row.line}
-
-    return at
 
 
 __all__ = ["Found", "find"]

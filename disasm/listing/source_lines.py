@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
@@ -54,3 +55,26 @@ def _texts(row: LineEntry, calls: tuple[LineEntry, ...]) -> list[str]:
 
 def _file(row: LineEntry) -> str:
     return f'File "{row.file}", line {row.line}'
+
+
+def source_of(elf: Elf) -> Callable[[str, int], tuple[str, int] | None]:
+    """The file and line of the instruction at an offset of a section; None without one.
+
+    Raises ContainerError SX0129: the line table cannot be read.
+    """
+    rows: dict[str, list[LineEntry]] = {}
+    for table in parse_lines(elf, LINES):
+        for row in table.rows:
+            if row.section:
+                rows.setdefault(row.section, []).append(row)
+    for of_section in rows.values():
+        # Where one sequence ends and another begins, the beginning counts.
+        of_section.sort(key=lambda row: (row.address, not row.end))
+    starts = {name: [row.address for row in some] for name, some in rows.items()}
+
+    def at(section: str, offset: int) -> tuple[str, int] | None:
+        before = bisect_right(starts.get(section, []), offset)
+        row = rows[section][before - 1] if before else None
+        return None if row is None or row.end else (row.file, row.line)
+
+    return at

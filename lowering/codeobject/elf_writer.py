@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -150,3 +151,23 @@ def build(
             SHDR.pack(name, s.kind, s.flags, *places_of, s.link, s.info, s.align, s.entry)
         )
     return bytes(out) + b"".join(headers)
+
+
+def with_sections(data: bytes, more: Mapping[str, bytes]) -> bytes:
+    """A file of :func:`build` with further sections, which are not loaded, at its end."""
+    head = list(EHDR.unpack_from(data))
+    table_at, count = head[6], head[12]
+    headers = [list(SHDR.unpack_from(data, table_at + i * SHDR.size)) for i in range(count)]
+    *headers, strings = headers
+    names = data[strings[4] : strings[4] + strings[5]]
+    out = bytearray(data[:table_at])
+    for name, content in more.items():
+        headers.append([len(names), 1, 0, 0, len(out), len(content), 0, 0, 1, 0])
+        names += name.encode() + b"\0"
+        out += content
+    strings[4], strings[5] = len(out), len(names)
+    out += names
+    out += bytes(-len(out) % 8)
+    head[6], head[12], head[13] = len(out), len(headers) + 1, len(headers)
+    out[: EHDR.size] = EHDR.pack(*head)
+    return bytes(out) + b"".join(SHDR.pack(*one) for one in (*headers, strings))

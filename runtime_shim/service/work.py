@@ -17,6 +17,8 @@ from typing import Protocol
 
 from sassxlate.disasm.containers.values import Cubin, Fatbin, Kernel
 from sassxlate.errors import SassxlateError, ServiceError, ShimError
+from sassxlate.lowering.abi.link import function_addresses
+from sassxlate.lowering.codeobject.debug_lines import CubinLines
 from sassxlate.lowering.target import DEFAULT, Target
 from sassxlate.runtime_shim import paths, trusted
 from sassxlate.runtime_shim.cache import hybrid
@@ -158,6 +160,7 @@ class Work:
     engine: Engine
     spare: Callable[[], Cache]  # another cache, for when this one takes no more files
     _cubins: dict[str, Cubin] = field(default_factory=dict[str, Cubin])
+    _lines: dict[str, CubinLines] = field(default_factory=dict[str, CubinLines])
 
     def __post_init__(self) -> None:
         if self.engine.share is not None:
@@ -267,7 +270,7 @@ class Work:
             refused = manifest.refuse(manifest.CUDA_ERROR_INVALID_IMAGE, error.code, _place(error))
             return _Module(key, refused)
         self._write("module", f"{key}.cubin", payload)
-        self._keep(key, cubin)
+        self._keep(key, cubin, payload)
         return _Module(key, made)
 
     def _compiled(self, text: bytes, capability: int, request: Request) -> _Module:
@@ -312,7 +315,7 @@ class Work:
             return {**answer, "refused": text_of(path)}
         text = str(done.launch)
         kept = hybrid.find(self.cache, done.code_object, text)
-        chosen = done.code_object if kept is None else kept.code
+        chosen = self._lines[key].added_to(done.code_object if kept is None else kept.code)
         code = self._write("kernel", f"{stem}.hsaco", chosen)
         # Last: a reader that finds the launch text finds the code object too.
         launch = self._write("kernel", f"{stem}.launch", text.encode("utf-8", "surrogateescape"))
@@ -405,13 +408,15 @@ class Work:
         if data is None:
             raise ServiceError("SX0906", f"module {key} is no longer in the cache")
         cubin = self.engine.parse_cubin(data)
-        self._keep(key, cubin)
+        self._keep(key, cubin, data)
         return cubin
 
-    def _keep(self, key: str, cubin: Cubin) -> None:
+    def _keep(self, key: str, cubin: Cubin, data: bytes) -> None:
         while len(self._cubins) >= 8:
-            del self._cubins[next(iter(self._cubins))]
+            oldest = next(iter(self._cubins))
+            del self._cubins[oldest], self._lines[oldest]
         self._cubins[key] = cubin
+        self._lines[key] = CubinLines(data, function_addresses(cubin))
 
     def _write(self, area: str, name: str, data: bytes) -> Path:
         try:

@@ -31,6 +31,8 @@ from sassxlate.disasm.inputs import (
     read_input,
 )
 from sassxlate.errors import SassxlateError
+from sassxlate.lowering.abi.link import function_addresses
+from sassxlate.lowering.codeobject.debug_lines import CubinLines
 from sassxlate.lowering.report.pages import begin
 from sassxlate.notes import quiet
 from sassxlate.output import document, make_directory, write_whole
@@ -67,14 +69,19 @@ def _stem(name: str, arch: int) -> str:
 
 
 def _chosen(
-    loaded: LoadedFile, kernels: tuple[str, ...], arch: str | None
+    loaded: LoadedFile,
+    kernels: tuple[str, ...],
+    arch: str | None,
+    lines: dict[Origin, CubinLines],
 ) -> Iterator[tuple[str, Origin, Cubin, Kernel]]:
-    """The requested kernels with the stems of their files, which are distinct."""
+    """The requested kernels with the stems of their files, which are distinct; ``lines`` gets the
+    line tables of their cubins."""
     wanted = parse_arch(arch) if arch else None
     stems: set[str] = set()
-    for where, cubin in loaded.cubins():
+    for where, data, cubin in loaded.images():
         if wanted and (cubin.arch != wanted[0] or wanted[1] not in ("", cubin.variant)):
             continue
+        lines[where] = CubinLines(bytes(data), function_addresses(cubin))
         for kernel in cubin.kernels:
             if kernel_matches(kernel.name, kernel.demangled, kernels):
                 stem = stem_of(kernel.name, cubin.arch, (where.module, where.entry), stems)
@@ -121,9 +128,9 @@ def command(
 ) -> None:
     """Translates every kernel of FILE to RDNA3, for the processor that --target names.
 
-    Writes NAME.sm_XX.s (each line names its SASS), NAME.sm_XX.hsaco,
-    NAME.sm_XX.launch and report.json.  A kernel that cannot be translated is named with its error
-    code; the others are still written, and the exit status is 3.
+    Writes NAME.sm_XX.s (each line names its SASS), NAME.sm_XX.hsaco (with the CUDA source lines
+    if FILE has them: nvcc -lineinfo), NAME.sm_XX.launch and report.json.  A kernel that cannot be
+    translated is named with its error code; the others are still written, and the exit status is 3.
 
     With --verify a kernel with a block that is refuted is not written, and the exit status is 1;
     the report counts the blocks by verdict.
@@ -160,7 +167,8 @@ def command(
     entries: list[dict[str, Any]] = []
     refused = 0
     total: Counter[str] = Counter()
-    chosen = _chosen(loaded, kernels, arch)
+    lines: dict[Origin, CubinLines] = {}
+    chosen = _chosen(loaded, kernels, arch, lines)
     for stem, where, cubin, kernel in engines.asked(chosen, lambda c: (c[2], c[3].name), file):
         if output is not None:
             make_directory(output)
@@ -193,7 +201,8 @@ def command(
                 total += counts
             if output is not None and not counts["Refuted"]:
                 write_whole(output / f"{stem}.s", done.assembly.encode())
-                write_whole(output / f"{stem}.hsaco", done.code_object)
+                code = lines[where].added_to(done.code_object)
+                write_whole(output / f"{stem}.hsaco", code)
                 write_whole(output / f"{stem}.launch", str(done.launch).encode())
                 entry |= {"files": stem}
             if pages is not None:
