@@ -54,7 +54,7 @@ def test_document(tmp_path: Path) -> None:
     assert made.endswith("after\n")
     assert "old" not in made
     assert "| a | PASS | 1,000 | 810 | 19.0 % | 10 | 8 | 8 | 5 |" in made
-    assert BEGIN in (Path(__file__).resolve().parents[3] / "docs" / "model.md").read_text()
+    assert BEGIN in (Path(__file__).resolve().parents[3] / "docs" / "model-history.md").read_text()
 
 
 @pytest.mark.sweep
