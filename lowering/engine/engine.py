@@ -41,6 +41,7 @@ from sassxlate.lowering.select.rewrite import Replacement, rewritten
 from sassxlate.lowering.select.stages import Selected
 from sassxlate.lowering.verify.steps.prover import Prover
 
+_NO_MEMORY = "memory ran out"
 Progress: TypeAlias = Callable[[str, int, int], None]  # of what, how many of how many
 
 
@@ -155,7 +156,11 @@ class Engine:
             said: list[_Node] = [node for node in level if node.asked]
             asked.level(said)
             for n, node in enumerate(said):
-                self._judge(node, selected, gate)
+                try:
+                    self._judge(node, selected, gate)
+                except MemoryError:  # that says nothing about the code: the rules' stays
+                    self.prover.forget()
+                    node.got, node.partly, node.parts = Judgement("unknown", _NO_MEMORY), None, ()
                 self.progress("proving", n + 1, len(said))
             judging += time.perf_counter() - started
             level = [part for node in said for part in node.parts]
@@ -194,8 +199,10 @@ class Engine:
             return
         try:
             self.proposer.ahead(questions, partial(self.progress, "asking"))
-        except (SassxlateError, MemoryError):
+        except SassxlateError:
             raise
+        except MemoryError:  # for all at once: each is asked for by itself, in `propose`
+            self.prover.forget()
         except Exception as error:
             what = f"{type(error).__name__}: {error}{raised_at(error, __file__)}"
             text = f"ahead() of {self.proposer.name} raised {what}"
@@ -245,8 +252,11 @@ class Engine:
         stays."""
         try:
             return _checked(self.proposer.propose(question))
-        except (ModelError, MemoryError):
+        except ModelError:
             raise
+        except MemoryError:
+            self.prover.forget()
+            return Proposals(why="raised", detail=_NO_MEMORY)
         except Exception as error:
             place = raised_at(error, __file__)
             return Proposals(why="raised", detail=f"{type(error).__name__}: {error}{place}")

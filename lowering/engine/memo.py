@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from sassxlate.lowering.region.text import Words
 
+KEPT = 20_000  # questions in memory
 _ANSWERS = 3  # changes with what is made of a question by one proposer
 
 
@@ -34,12 +35,17 @@ class Memo:
             data = self.read(key)
             if data is None:
                 return None
-            self.kept[key] = [tuple(line.split()) for line in data.decode().splitlines()]
+            self._put(key, [tuple(line.split()) for line in data.decode().splitlines()])
         return self.kept[key]
 
     def keep(self, key: str, answers: list[Words]) -> None:
-        self.kept[key] = answers
+        self._put(key, answers)
         self.write(key, "\n".join(map(" ".join, answers)).encode())
+
+    def _put(self, key: str, answers: list[Words]) -> None:
+        if len(self.kept) >= KEPT:
+            self.kept.clear()
+        self.kept[key] = answers
 
 
 __all__ = ["Memo", "Words", "key_of"]

@@ -10,6 +10,7 @@ counts apart from values, are counted for the region as a whole.
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,6 +38,7 @@ from sassxlate.lowering.verify.steps.reorder import parts
 
 Code: TypeAlias = Sequence[Sequence[Inst]]
 TIMEOUT_MS = 2_000
+KEPT = 50_000  # results in memory: some 50 MB
 WORTH_S = 0.02  # faster proofs are not stored: a look-up costs as much
 VECTORS = 64  # few: without an answer of the solver the code is dropped anyway
 
@@ -307,8 +309,17 @@ class Prover:
                 found = self._solve(step)
                 if time.perf_counter() - started > WORTH_S:
                     self.write(key, found)
+            if len(self.kept) >= KEPT:
+                self.kept.clear()
             self.kept[key] = found
         return found
+
+    def forget(self) -> None:
+        """Lets go of all results that are kept in this process."""
+        self.kept.clear()
+        self._here.clear()
+        self._block = self._regs = None
+        gc.collect()  # terms of proofs that were cut off
 
     def _solve(self, step: ProofStep) -> Verdict:
         self.solved += 1

@@ -12,6 +12,7 @@ import pytest
 from sassxlate.disasm.rdna3.instruction import I, Inst, LabelRef, S, Sp, V
 from sassxlate.errors import ModelError
 from sassxlate.lowering.engine.engine import Engine
+from sassxlate.lowering.engine.gate import Gate
 from sassxlate.lowering.engine.report import EngineReport
 from sassxlate.lowering.engine.seam import Proposals, Question, malformed
 from sassxlate.lowering.engine.search import SearchProposer
@@ -115,6 +116,29 @@ def test_an_error_is_counted(answer: object, detail: str) -> None:
     with pytest.raises(ModelError, match="SX1007") as refused:
         rewritten(propose, cheaper=False)
     assert refused.value.where.inst  # the first instruction without proved code
+
+
+@pytest.mark.parametrize("where", ["asking", "proving"])
+def test_where_memory_runs_out_the_rules_code_stays(
+    monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """The whole command ended there: "memory ran out", and no kernel was written."""
+    left = [1]
+
+    def short(*_: object, **__: object) -> Any:
+        if left.pop() if left else False:
+            raise MemoryError
+        return original(*_, **__)
+
+    owner, name = (MadeUp, "propose") if where == "asking" else (Gate, "judge")
+    original = getattr(owner, name)
+    monkeypatch.setattr(owner, name, short)
+    done, report = hybrid(monkeypatch, KERNEL, Engine(MadeUp(), "made-up"))
+    told = [row for row in report.blocks if row.detail == "memory ran out"]
+    assert [row.outcome for row in told] == ["raised" if where == "asking" else "unknown"]
+    assert {row.engine for row in told} == {"rules"}
+    assert report.outcomes["accepted"] > 0
+    assert done.code_object
 
 
 def test_a_model_that_cannot_be_asked_is_an_error() -> None:
