@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -34,7 +35,7 @@ def module_text(rules: Translated, target: Target) -> str:
     """The kernel as LLVM IR.  Raises Refused."""
     found = rules.selected.allocated.planned.analysed
     cfg, quotients = with_quotients(found.cfg, rules.kernel)
-    cfg = replaced(cfg, rules.kernel)
+    cfg, votes = replaced(cfg, rules.kernel)
     found = replace(found, cfg=cfg, uniformity=uniformity(cfg))
     if quotients:
         found = _analysed_again(found)
@@ -42,8 +43,8 @@ def module_text(rules: Translated, target: Target) -> str:
         raise refused(FORM, "textures, 128-bit atomics or the driver's functions")
     if flushes(cfg):  # by the function's mode, if all operations do
         with suppress(Refused):
-            return _written(found, rules, target, by_mode=True)
-    return _written(found, rules, target, by_mode=False)
+            return _written(found, rules, target, votes, by_mode=True)
+    return _written(found, rules, target, votes, by_mode=False)
 
 
 def _analysed_again(found: Analysed) -> Analysed:
@@ -55,10 +56,17 @@ def _analysed_again(found: Analysed) -> Analysed:
     return replace(found, live=live, unread=unread, nans=nans)
 
 
-def _written(found: Analysed, rules: Translated, target: Target, *, by_mode: bool) -> str:
+def _written(
+    found: Analysed,
+    rules: Translated,
+    target: Target,
+    votes: Mapping[int, int],
+    *,
+    by_mode: bool,
+) -> str:
     lane = Lane(found, rules.launch)
     lane.d.flushes = by_mode
-    blocks = Blocks(lane, found.cfg, together(found.cfg, found.uniformity))
+    blocks = Blocks(lane, found.cfg, together(found.cfg, found.uniformity, votes))
     blocks.write()
     return module.text(lane, blocks, target)
 

@@ -5,6 +5,9 @@ the code at SLOW waits for it with WARPSYNC, shuffles, and comes back.  In eithe
 done by all live lanes together, or the warp hangs.  So the branch is a WARPSYNC of all lanes, and
 SLOW is never run; it is checked that SLOW does nothing but wait, move registers and see lanes.
 
+Where the mask comes from a vote, VOTE.ANY with PT, the lanes are those that voted: the branch is
+left out if no other lanes can be there, and all of these are (`together.py`).
+
 BRA.CONV jumps over a WARPSYNC if its lanes are here already; WARPSYNC would then do nothing, so the
 branch is left out.
 """
@@ -15,6 +18,7 @@ from dataclasses import replace
 
 from sassxlate.cfg import Cfg
 from sassxlate.cfg.build import conditions, is_state_test
+from sassxlate.cfg.graph import Block
 from sassxlate.disasm.containers.values import Kernel
 from sassxlate.disasm.sass.instruction import Imm, Instruction, Label, Pred, Reg, RegRef
 from sassxlate.disasm.sass.traits import traits
@@ -22,6 +26,7 @@ from sassxlate.lowering.idioms.replaced import rebuilt
 from sassxlate.lowering.tier.refusal import FLOW, refused
 
 _ALL = 0xFFFFFFFF
+_COPIES = 4  # most moves between a vote and the test of its lanes
 _SKIPPED = 8  # most instructions that BRA.CONV jumps over
 _TRUE = Pred("P", 7)
 
@@ -54,13 +59,63 @@ def _whole(cfg: Cfg, before: tuple[Instruction, ...], mask: object) -> bool:
     return (value ^ (_ALL if mask.inv else 0)) & _ALL == _ALL
 
 
-def replaced(cfg: Cfg, kernel: Kernel) -> Cfg:
-    """The graph without tests of the warp, and with masks of all lanes as immediates.
+def _vote(cfg: Cfg, block: Block, mask: object) -> int | None:
+    """The offset of the vote that a mask before the end of a block comes from, on every way there:
+    the lanes that ran it, without a condition."""
+    if not isinstance(mask, Reg) or mask.is_zero or mask.inv:
+        return None
+    ref, place, end = RegRef(mask.file, mask.index), block.index, len(block.instructions) - 1
+    for _ in range(_COPIES):
+        found = _writers(cfg, place, end, ref)
+        if found is None or len(found) != 1:
+            return None
+        place, end = next(iter(found))
+        ins = cfg.blocks[place].instructions[end]
+        if not ins.guard.is_true:
+            return None
+        if ins.mnemonic in ("VOTE", "VOTEU"):
+            voter, target = ins.get("Pp"), ins.get("Rd")
+            told = isinstance(target, Reg) and RegRef(target.file, target.index) == ref
+            return ins.offset if told and isinstance(voter, Pred) and voter.is_true else None
+        source = ins.get({"R2UR": "Ra", "MOV": "Rb", "UMOV": "Rb"}.get(ins.mnemonic, ""))
+        if ins.has("OR") or not isinstance(source, Reg) or source.is_zero or source.inv:
+            return None
+        ref = RegRef(source.file, source.index)
+    return None
+
+
+def _writers(cfg: Cfg, block: int, end: int, ref: RegRef) -> set[tuple[int, int]] | None:
+    """The instructions, by block and place, whose value a register may have before a place; None
+    if it may have its first value."""
+    found: set[tuple[int, int]] = set()
+    seen: set[int] = set()
+    work = [(block, end)]
+    while work:
+        n, stop = work.pop()
+        inside = cfg.blocks[n].instructions
+        at = next((at for at in range(stop - 1, -1, -1) if ref in inside[at].writes), None)
+        if at is not None:
+            found.add((n, at))
+            continue
+        before = cfg.predecessors[n]
+        if not before or n == 0:
+            return None
+        for edge in before:
+            if edge.src not in seen:
+                seen.add(edge.src)
+                work.append((edge.src, len(cfg.blocks[edge.src].instructions)))
+    return found
+
+
+def replaced(cfg: Cfg, kernel: Kernel) -> tuple[Cfg, dict[int, int]]:
+    """The graph without tests of the warp, and with masks of all lanes as immediates; and, by
+    offset, the tests of lanes that voted, with the votes: these must be shown to be there.
 
     Raises Refused (SX0463) for a test of another kind.
     """
     instructions: list[Instruction] = []
     changed = False
+    votes: dict[int, int] = {}
     for block in cfg.blocks:
         last, before = block.last, block.instructions[:-1]
         mask = last.get("Ra")
@@ -69,23 +124,29 @@ def replaced(cfg: Cfg, kernel: Kernel) -> Cfg:
                 raise refused(FLOW, "this test of the warp", last)
             last = replace(_meeting(last), mnemonic="NOP", operands={})
         elif is_state_test(last):
-            plain = all(p.is_true for p in conditions(last))
-            if not last.has("DIV") or not plain or not _whole(cfg, before, mask):
+            if not last.has("DIV") or not all(p.is_true for p in conditions(last)):
                 raise refused(FLOW, "this test of the warp", last)
-            last = _meeting(last)
+            if _whole(cfg, before, mask):
+                last = _meeting(last)
+            else:
+                vote = _vote(cfg, block, mask)
+                if vote is None:
+                    raise refused(FLOW, "this test of the warp", last)
+                votes[last.offset] = vote
+                last = replace(_meeting(last), mnemonic="NOP", operands={})
         elif _waits_by_register(last) and _whole(cfg, before, mask):
             last = _meeting(last)
         changed |= last is not block.last
         instructions += [*before, last]
     if not changed:
-        return cfg
+        return cfg, votes
     out = rebuilt(cfg, kernel, {i.offset: i for i in instructions})
     kept = {i.offset for b in out.blocks for i in b.instructions}
     for block in cfg.blocks:
         for ins in block.instructions:
             if ins.offset not in kept and not _harmless(ins):
                 raise refused(FLOW, "a test of the warp whose slow way does more", ins)
-    return out
+    return out, votes
 
 
 def _skips_waiting(cfg: Cfg, ins: Instruction) -> bool:

@@ -11,13 +11,14 @@ they are refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from sassxlate.cfg import Cfg, Uniformity
 from sassxlate.cfg.build import conditions, is_conditional
 from sassxlate.cfg.dominators import components
-from sassxlate.cfg.graph import Block
+from sassxlate.cfg.graph import Block, Edge
 from sassxlate.cfg.regions import regions
 from sassxlate.cfg.spin_loops import spins
 from sassxlate.disasm.sass.instruction import Instruction, RegRef
@@ -102,11 +103,10 @@ def in_step(cfg: Cfg, uniformity: Uniformity) -> tuple[bool, ...]:
 def as_a_group(cfg: Cfg, step: Sequence[bool]) -> tuple[bool, ...]:
     """By block index, whether the lanes that run it together are the same in SASS: it is in step,
     or all lanes of such a block that take one edge come here and no others do, or they all come
-    here from their BSYNC."""
+    here from their BSYNC, or it is the head of a loop whose lanes come from such a block, turn by
+    turn."""
     nests = _nests(cfg, _edges(cfg))
-    found, region_of = regions(cfg)
-    block_of = {i.offset: b.index for b in cfg.blocks for i in b.instructions}
-    softened = spins(cfg).marked
+    joins = joined(cfg)
     good = list(step)
 
     def follows(n: int) -> bool:
@@ -115,34 +115,111 @@ def as_a_group(cfg: Cfg, step: Sequence[bool]) -> tuple[bool, ...]:
         (edge,) = cfg.predecessors[n]
         last = cfg.blocks[edge.src].last
         if last.mnemonic == "BSYNC":
-            region = found[region_of[last.offset]] if region_of.get(last.offset, -1) >= 0 else None
-            if (
-                region is None
-                or region.breaks
-                or region.soft
-                or region.left
-                or edge.src in softened
-            ):
-                return False
-            if len(region.syncs) != 1 or len(region.arms) != 1 or region.waits:
-                return False
-            arm = block_of[region.arms[0]]
-            plain = all(i.guard.is_true for i in cfg.blocks[arm].instructions
-                        if i.offset == region.arms[0])  # fmt: skip
-            return plain and last.guard.is_true and good[arm] and nests[arm] == nests[n]
-        if last.mnemonic in ("WARPSYNC", "BAR") or edge.kind not in ("fall", "taken"):
-            return False
-        if traits(last).transfer in ("indirect", "call", "return", "resume"):
-            return False
-        return good[edge.src] and nests[edge.src] == nests[n]
+            arm = joins.get(n)
+            return arm is not None and good[arm] and nests[arm] == nests[n]
+        return _plain(cfg, edge) and good[edge.src] and nests[edge.src] == nests[n]
 
-    changed = True
-    while changed:
-        changed = False
-        for n, already in enumerate(good):
-            if not already and follows(n):
-                good[n] = changed = True
+    def grown() -> None:
+        changed = True
+        while changed:
+            changed = False
+            for n, already in enumerate(good):
+                if not already and follows(n):
+                    good[n] = changed = True
+
+    def turns(head: int) -> bool:
+        """Whether the lanes of a loop's turn are the same if those of the first one are: all that
+        go back come from one block, in which they are together."""
+        nest, edges = nests[head], cfg.predecessors[head]
+        assert nest is not None
+        around = [e for e in edges if nests[e.src] == nest]
+        into = [e for e in edges if nests[e.src] == nest[:-1]]
+        if len(edges) != 2 or len(around) != 1 or len(into) != 1 or not good[into[0].src]:
+            return False
+        if not all(_plain(cfg, e) for e in edges):
+            return False
+        before = list(good)
+        good[head] = True
+        grown()
+        if not good[around[0].src]:
+            good[:] = before
+        return good[head]
+
+    grown()
+    heads = sorted({nest[-1] for nest in nests if nest})
+    while any([not good[h] and turns(h) for h in heads if nests[h] is not None]):
+        pass
     return tuple(good)
+
+
+def _plain(cfg: Cfg, edge: Edge) -> bool:
+    """Whether the lanes that take an edge come to its end as they left its start."""
+    last = cfg.blocks[edge.src].last
+    if last.mnemonic in ("WARPSYNC", "BAR", "BSYNC") or edge.kind not in ("fall", "taken"):
+        return False
+    return traits(last).transfer not in ("indirect", "call", "return", "resume")
+
+
+def joined(cfg: Cfg) -> dict[int, int]:
+    """For blocks after a BSYNC at which all lanes of its BSSY meet, and no others: the block of
+    that.
+
+    Lanes may pass a BSYNC alone where others spin in its region (`cfg/spin_loops.py`): they need
+    not, unless one waits for another, and that is refused.
+    """
+    found, region_of = regions(cfg)
+    block_of = {i.offset: b.index for b in cfg.blocks for i in b.instructions}
+    out: dict[int, int] = {}
+    for n, edges in enumerate(cfg.predecessors):
+        last = cfg.blocks[edges[0].src].last if len(edges) == 1 else None
+        if last is None or last.mnemonic != "BSYNC" or not last.guard.is_true:
+            continue
+        number = region_of.get(last.offset, -1)
+        region = found[number] if number >= 0 else None
+        if region is None or region.breaks or region.left or region.waits:
+            continue
+        if len(region.syncs) != 1 or len(region.arms) != 1:
+            continue
+        arm = block_of[region.arms[0]]
+        plain = all(
+            i.guard.is_true for i in cfg.blocks[arm].instructions if i.offset == region.arms[0]
+        )
+        if plain:
+            out[n] = arm
+    return out
+
+
+def _same_lanes(cfg: Cfg, group: Sequence[bool], start: int, end: int) -> bool:
+    """Whether the lanes of block ``end`` are those of ``start``, before it."""
+    nests, joins = _nests(cfg, _edges(cfg)), joined(cfg)
+    n = end
+    for _ in cfg.blocks:
+        if not group[n] or nests[n] is None or nests[n] != nests[start]:
+            return False
+        if n == start:
+            return True
+        before = cfg.predecessors[n]
+        if n in joins:
+            n = joins[n]
+        elif len(before) == 1 and len(cfg.successors[before[0].src]) == 1:
+            (edge,) = before
+            if edge.kind not in ("fall", "taken"):
+                return False
+            n = edge.src
+        else:
+            return False
+    return False
+
+
+def _votes(cfg: Cfg, group: Sequence[bool], votes: Mapping[int, int]) -> None:
+    """Refuses a test of the lanes that voted elsewhere if others may be there, or some may not."""
+    at = {i.offset: (b.index, i) for b in cfg.blocks for i in b.instructions}
+    for test, vote in votes.items():
+        if test not in at or vote not in at:
+            continue  # no lane comes there
+        (end, ins), (start, _) = at[test], at[vote]
+        if (start == end and vote > test) or not _same_lanes(cfg, group, start, end):
+            raise refused(FLOW, "a test of lanes that may not be here", ins)
 
 
 def _through_calls(cfg: Cfg, good: list[bool]) -> None:
@@ -309,12 +386,18 @@ def ordered_shared(cfg: Cfg) -> bool:
     return False
 
 
-def together(cfg: Cfg, uniformity: Uniformity) -> Together:
-    """Raises Refused: SX0461, lanes that an instruction sees may differ; SX0462, lanes may wait for
-    each other."""
+def together(
+    cfg: Cfg, uniformity: Uniformity, votes: Mapping[int, int] = MappingProxyType({})
+) -> Together:
+    """``votes``: where lanes are tested, by offset, and the votes of these lanes
+    (:mod:`.tests_of_warp`).
+
+    Raises Refused: SX0461, lanes that an instruction sees may differ; SX0462, lanes may wait for
+    each other; SX0463, a test of lanes that may not be there."""
     step = in_step(cfg, uniformity)
     group = as_a_group(cfg, step)
     _barriers(cfg, step, group)
+    _votes(cfg, group, votes)
     uniform_registers(cfg, step)
     _waiting(cfg, step)
     return Together(step, group, ordered_shared(cfg))
