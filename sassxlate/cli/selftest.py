@@ -18,7 +18,7 @@ EXIT_NEGATIVE = 1
 EXIT_UNSUPPORTED = 3
 
 
-@click.command(cls=Command, example="sassxlate selftest --only 'early_exit*' -o report.json")
+@click.command(cls=Command, example="sassxlate selftest --only '*early_exit*' -o report.json")
 @click.option(
     "--device",
     type=click.Choice(["auto", "emulator", "hip"]),
@@ -77,7 +77,11 @@ def command(
         if not patterns or any(fnmatch.fnmatchcase(fixture.name, p) for p in patterns)
     ]
     if not chosen:
-        raise UsageError("SX0721", f"no fixture matches {' '.join(patterns)}")
+        raise UsageError(
+            "SX0721",
+            f"no fixture matches {' '.join(patterns)}: --only takes whole names as --list writes "
+            "them, or globs ('*early_exit*')",
+        )
     if list_only:
         if form == "json":
             print_json("selftest-list", {"fixtures": [fixture.name for fixture in chosen]})

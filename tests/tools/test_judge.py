@@ -72,6 +72,16 @@ def test_single_waits_taken_away_are_found(opcodes: Opcodes) -> None:
     assert sum(trial.found for trial in done) >= 0.85 * len(done)
 
 
+def test_why_a_wait_is_unneeded(opcodes: Opcodes) -> None:
+    """Something is outstanding that no register waits for, or nothing is."""
+    store = "ds_store_b32 v0, v1\n"
+    for before, reason in ((store, removed.NO_READER), ("", removed.NOTHING_PENDING)):
+        code = assembled(f"{before}s_waitcnt lgkmcnt(0)\ns_endpgm\n", opcodes)
+        (wait,) = removed.waits(code)
+        (trial,) = removed.trials([code], [(0, wait)], opcodes)
+        assert trial.reason == reason
+
+
 READS_EARLY = """
 global_load_b32 v1, v2, s[4:5]
 v_add_nc_u32_e32 v3, v1, v2

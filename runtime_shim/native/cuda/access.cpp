@@ -130,10 +130,9 @@ CUresult may_map(const void *base, size_t size, size_t offset, CUmemGenericAlloc
   const uint64_t begin = number(base);
   uint64_t end = 0;
   auto it = r.memories.find(memory);
-  if (it == r.memories.end() || !size || __builtin_add_overflow(begin, size, &end) || (begin | size) % kGranule)
+  if (it == r.memories.end() || !size || __builtin_add_overflow(begin, size, &end) || begin % kGranule)
     return CUDA_ERROR_INVALID_VALUE;
-  if (!within_reservation(r, begin, end) || overlaps_mapping(r, begin, end) || size > it->second.size)
-    return CUDA_ERROR_INVALID_VALUE;
+  if (!within_reservation(r, begin, end) || overlaps_mapping(r, begin, end)) return CUDA_ERROR_INVALID_VALUE;
   return offset || size != it->second.size ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
 
@@ -142,20 +141,24 @@ bool nothing_mapped(const void *base, size_t size) {
   std::shared_lock<std::shared_mutex> guard(r.mutex);
   const uint64_t begin = number(base);
   uint64_t end = 0;
-  return size && !__builtin_add_overflow(begin, size, &end) && within_reservation(r, begin, end) && !overlaps_mapping(r, begin, end);
+  return size && !__builtin_add_overflow(begin, size, &end) && within_reservation(r, begin, end) &&
+         !overlaps_mapping(r, begin, end);
 }
 
 std::vector<Range> whole_mappings(const void *base, size_t size) {
   Rights &r = rights();
   std::shared_lock<std::shared_mutex> guard(r.mutex);
+  const uint64_t begin = number(base);
+  uint64_t end = 0;
+  if (__builtin_add_overflow(begin, size, &end) || !within_reservation(r, begin, end)) return {};
+  auto it = r.mappings.lower_bound(begin);
+  if (it != r.mappings.begin() && std::prev(it)->second.end > begin) return {};
   std::vector<Range> found;
-  uint64_t at = number(base), end = 0;
-  if (!size || __builtin_add_overflow(at, size, &end)) return {};
-  for (auto it = r.mappings.find(at); it != r.mappings.end() && it->first == at && at < end; ++it) {
-    found.push_back({reinterpret_cast<void *>(at), it->second.end - at});
-    at = it->second.end;
+  for (; it != r.mappings.end() && it->first < end; ++it) {
+    if (it->second.end > end) return {};
+    found.push_back({reinterpret_cast<void *>(it->first), it->second.end - it->first});
   }
-  return at == end ? found : std::vector<Range>{};
+  return found;
 }
 
 bool may_access(const void *base, size_t size, bool write) {

@@ -33,7 +33,7 @@ CUresult may_free(const void *base, size_t size);
 CUresult may_map(const void *base, size_t size, size_t offset, CUmemGenericAllocationHandle memory);
 // Whether all of the range is reserved and none of it mapped.
 bool nothing_mapped(const void *base, size_t size);
-// The mappings that fill the range from its first byte to its last, none if they do not.
+// The mappings in a reserved range, in order; none if one is only partly in it.
 std::vector<Range> whole_mappings(const void *base, size_t size);
 
 // Whether all of the range may be read, or written to.  Memory that is not reserved here is not this question's.

@@ -27,13 +27,30 @@ constexpr int kDevice = 1, kHosts = 2, kHostsEnd = 5;  // CU_MEM_LOCATION_TYPE_*
 constexpr char kUnmap[] = "cuMemUnmap of these mappings, by this HIP library";
 constexpr char kAccess[] = "cuMemSetAccess of these mappings, by this HIP library";
 
+bool is_device(const CUmemLocation &location) {
+  return location.type == kDevice && static_cast<size_t>(location.id) < driver().devices.size();
+}
+
+CUdeviceptr end_of(const Range &range) { return reinterpret_cast<CUdeviceptr>(range.base) + range.size; }
+
+// Ranges without a hole between them as one.
+std::vector<Range> neighbours(const std::vector<Range> &ranges) {
+  std::vector<Range> joined;
+  for (const Range &one : ranges) {
+    if (!joined.empty() && end_of(joined.back()) == reinterpret_cast<CUdeviceptr>(one.base))
+      joined.back().size += one.size;
+    else
+      joined.push_back(one);
+  }
+  return joined;
+}
+
 // The answer to a wish for access that AMD's library is not asked about.
 CUresult wrong(const CUmemAccessDesc &desc) {
   const int type = desc.location.type;
   if (type >= kHosts && type < kHostsEnd) return refuse("cuMemSetAccess for the host");
-  const bool there = type == kDevice && static_cast<size_t>(desc.location.id) < driver().devices.size();
   const bool known = desc.flags == 0 || desc.flags == 1 || desc.flags == 3;  // CU_MEM_ACCESS_FLAGS_PROT_*
-  return there && known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return is_device(desc.location) && known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 // AMD's answer to a call that nothing is wrong with.  HIP 7.2.4 refuses a mapping that a smaller one follows.
@@ -121,20 +138,27 @@ SX_API cuMemUnmap(CUdeviceptr pointer, size_t size) {
 
 SX_API cuMemSetAccess(CUdeviceptr pointer, size_t size, const CUmemAccessDesc *desc, size_t count) {
   return enter<Need::Init>(__func__, [&]() -> CUresult {
-    if (!desc || !count || whole_mappings(to_pointer(pointer), size).empty()) return CUDA_ERROR_INVALID_VALUE;
+    const std::vector<Range> parts = neighbours(whole_mappings(to_pointer(pointer), size));
+    if (!desc || !count || parts.empty() || parts.front().base != to_pointer(pointer) || end_of(parts.back()) != pointer + size)
+      return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; ++i)
       if (CUresult error = wrong(desc[i]); error != CUDA_SUCCESS) return error;
-    auto *hip_desc = reinterpret_cast<const hipMemAccessDesc *>(desc);
-    CUresult result = of_right_call(SX_HIP(hipMemSetAccess, to_pointer(pointer), size, hip_desc, count), kAccess);
-    for (size_t i = 0; result == CUDA_SUCCESS && i < count; ++i)
-      access_set(to_pointer(pointer), size, static_cast<unsigned>(desc[i].flags));
-    return result;
+    for (const Range &part : parts) {
+      auto *hip_desc = reinterpret_cast<const hipMemAccessDesc *>(desc);
+      CUresult result = of_right_call(SX_HIP(hipMemSetAccess, part.base, part.size, hip_desc, count), kAccess);
+      if (result != CUDA_SUCCESS) return result;
+      for (size_t i = 0; i < count; ++i) access_set(part.base, part.size, static_cast<unsigned>(desc[i].flags));
+    }
+    return CUDA_SUCCESS;
   });
 }
 
 SX_API cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr pointer) {
-  return enter<Need::Init>(__func__, [&] {
-    if (flags) *flags = 0;
+  return enter<Need::Init>(__func__, [&]() -> CUresult {
+    if (location && location->type == kDevice) {
+      if (!is_device(*location)) return CUDA_ERROR_INVALID_DEVICE;
+      if (flags) *flags = 0;
+    }
     return SX_HIP(hipMemGetAccess, flags, reinterpret_cast<const hipMemLocation *>(location), to_pointer(pointer));
   });
 }

@@ -76,19 +76,20 @@ def trials(
         some = drawn[start : start + BATCH]
         functions = [_without(n, codes[code], wait, opcodes) for n, (code, wait) in enumerate(some)]
         soft = [_softened(n, codes[code], {wait}, opcodes) for n, (code, wait) in enumerate(some)]
-        kept = [_softs(lines) for lines in passed(soft, WAITS)]
+        kept = [_count([lines]).total() for lines in passed(soft, WAITS)]
         for (code, wait), seen, here in zip(some, changes(functions), kept, strict=True):
             inst = codes[code][wait]
-            made.append(Trial(code, wait, inst.text, _reason(inst, seen, here)))
+            drops = here < len(waits(codes[code]))  # one that it keeps is no longer soft
+            made.append(Trial(code, wait, inst.text, _reason(inst, seen, drops)))
     return made
 
 
-def _reason(inst: Decoded, seen: Sequence[Change], kept_as_soft: int) -> str:
+def _reason(inst: Decoded, seen: Sequence[Change], drops: bool) -> str:
     if any(change.lacks for change in seen):
         return ""
     if inst.opcode.startswith("S_WAITCNT_DEPCTR"):
         return NO_HAZARD
-    return NO_READER if kept_as_soft else NOTHING_PENDING
+    return NOTHING_PENDING if drops else NO_READER
 
 
 def _without(number: int, code: Sequence[Decoded], wait: int, opcodes: Opcodes) -> str:
@@ -104,10 +105,6 @@ def _softened(number: int, code: Sequence[Decoded], which: set[int], opcodes: Op
         return _SOFT.sub(r"S_WAITCNT\1_soft ", line) if inst.at in soft else line
 
     return mir.function(number, code, opcodes, spell)
-
-
-def _softs(lines: Sequence[str]) -> int:
-    return sum("_soft " in line for line in lines)
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,7 +168,7 @@ def test_no_card(on_standin: Standin, tmp_path: Path) -> None:
     ("options", "code"),
     [
         (["-o", "report.txt"], "SX0721"),
-        (["--only", "no such"], "SX0721"),
+        (["--only", "no such"], "SX0721: no fixture matches no such: --only takes whole names"),
         (["-o", "/no/such/directory/report.json"], "SX0813"),
     ],
 )

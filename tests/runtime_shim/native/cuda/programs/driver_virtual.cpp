@@ -49,7 +49,7 @@ void mistakes(CUdeviceptr base, CUmemGenericAllocationHandle memory) {
   RESULT(cuMemMap(base + 4096, kPage, 0, memory, 0), CUDA_ERROR_INVALID_VALUE);
   RESULT(cuMemMap(base + (size_t{1} << 40), kPage, 0, memory, 0), CUDA_ERROR_INVALID_VALUE);
   RESULT(cuMemMap(base, kPage, 0, 12345, 0), CUDA_ERROR_INVALID_VALUE);
-  RESULT(cuMemMap(base, 2 * kPage, 0, memory, 0), CUDA_ERROR_INVALID_VALUE);  // more than there is
+  RESULT(cuMemMap(base, 2 * kPage, 0, memory, 0), CUDA_ERROR_NOT_SUPPORTED);  // more than there is
   OK(cuMemUnmap(base, kPage));                                                // not mapped yet
   RESULT(cuMemSetAccess(base, kPage, &both, 1), CUDA_ERROR_INVALID_VALUE);
   RESULT(cuMemAddressFree(base, kPage), CUDA_ERROR_INVALID_VALUE);            // a part of what was reserved
@@ -319,7 +319,20 @@ void mapped_ranges() {
   RESULT(cuMemMap(end, 2 * kPage, 0, 12345, 0), CUDA_ERROR_INVALID_VALUE);
   RESULT(cuMemMap(end, kPage, 0, memory[0], 0), CUDA_ERROR_NOT_SUPPORTED);  // a part of the memory
   RESULT(cuMemMap(end, kPage, kPage, memory[0], 0), CUDA_ERROR_NOT_SUPPORTED);
-  OK(cuMemUnmap(base, 4 * kPage));
+  RESULT(cuMemMap(end, 3 * kPage, 0, memory[0], 0), CUDA_ERROR_NOT_SUPPORTED);  // more than there is
+  RESULT(cuMemMap(end + 4096, 2 * kPage, 0, memory[0], 0), CUDA_ERROR_INVALID_VALUE);
+  unsigned long long flags = 99;
+  RESULT(cuMemGetAccess(&flags, &both.location, end), CUDA_ERROR_INVALID_VALUE);
+  EXPECT(flags == 0);
+  other = both;
+  other.location.id = 9;
+  RESULT(cuMemGetAccess(&flags, &other.location, base), CUDA_ERROR_INVALID_DEVICE);
+
+  // A hole in a range is none of its mappings' matter.
+  OK(cuMemMap(base + 6 * kPage, 2 * kPage, 0, memory[0], 0));
+  OK(cuMemSetAccess(base, 8 * kPage, &both, 1));
+  EXPECT(rights(base) == 3 && rights(base + 7 * kPage) == 3);
+  OK(cuMemUnmap(base, 8 * kPage));
   OK(cuMemUnmap(base, kPage));  // nothing is mapped there
   RESULT(cuMemAddressFree(base, kPage), CUDA_ERROR_INVALID_VALUE);
   for (const auto held : memory) OK(cuMemRelease(held));
