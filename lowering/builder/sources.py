@@ -288,8 +288,18 @@ class SourceReader:
         ):
             if base is not None and base <= offset < base + 8:
                 return self.aperture(name) if offset >= base + 4 else ZERO
+        if lay.param_pointer is not None and lay.param_pointer <= offset < lay.param_pointer + 8:
+            return self._parameters(offset - lay.param_pointer, lay)
         half = self.k.grid_words.get(offset)
         return None if half is None else self._grid_workspace(half)
+
+    def _parameters(self, half: int, lay: BankLayout) -> S:
+        """The low or high word of the address of the parameters."""
+        low, high = self.stemp(), self.stemp()
+        start = self.target.kernarg
+        self.raw(Inst("s_add_u32", (low, sgprs(start.index), I(lay.param_base))))
+        self.raw(Inst("s_addc_u32", (high, sgprs(start.index + 1), ZERO)))
+        return high if half else low
 
     def _grid_workspace(self, half: int) -> S:
         """The low or high word of the address of grid.sync()'s counters."""

@@ -18,7 +18,14 @@ from sassxlate.lowering.rules.arithmetic import (
 from sassxlate.lowering.rules.arithmetic import float as float32
 from sassxlate.lowering.rules.arithmetic.convert import convert
 from sassxlate.lowering.rules.control import hostcall
-from sassxlate.lowering.rules.memory import asynchronous, atomic, atomic128, memory, surface
+from sassxlate.lowering.rules.memory import (
+    asynchronous,
+    atomic,
+    atomic128,
+    memory,
+    surface,
+    tensor_copies,
+)
 from sassxlate.lowering.rules.memory.texture import sample
 from sassxlate.lowering.rules.rule import Rule
 from sassxlate.lowering.rules.warp import matrix, matrix_float, warp, warpgroup
@@ -37,6 +44,7 @@ _CATEGORIES: tuple[tuple[Rule, ...], ...] = (
     pack.RULES,
     memory.RULES,
     asynchronous.RULES,
+    tensor_copies.RULES,
     atomic128.RULES,
     atomic.RULES,
     warp.RULES,

@@ -300,6 +300,16 @@ def arrive80(c: RuleEmitter) -> None:
 _LINE = 512  # bytes that a wave copies at once
 
 
+def bytes_arrive(c: RuleEmitter, barrier: Arg, total: S) -> None:
+    """Bytes that a wave copied arrive at a barrier; EXEC is one lane then."""
+    at, count = c.vtemp(), c.vtemp()
+    c.raw(Inst("s_mov_b32", (EXEC, I(1))))
+    _in_front(c)
+    c.emit("v_mov_b32", at, barrier)
+    c.emit("v_mov_b32", count, total)
+    _swap_loop(c, at, 0, lambda new, old: _arrived(c, new, old, None, ("add", count), False))
+
+
 def bulk(c: RuleEmitter) -> None:
     """UBLKCP between global and shared memory, once per warp, 16 bytes per lane in turn; all lanes
     of the wave help.  Bytes copied to shared memory are counted at the barrier in the address
@@ -342,12 +352,7 @@ def bulk(c: RuleEmitter) -> None:
     c.mark(copied_)
     if inwards:
         c.raw(Inst("s_mov_b32", (EXEC, save)))
-        barrier = c.to_s(c.value(near, 1))
-        c.raw(Inst("s_mov_b32", (EXEC, I(1))))
-        _in_front(c)
-        c.emit("v_mov_b32", at, barrier)
-        c.emit("v_mov_b32", offset, total)
-        _swap_loop(c, at, 0, lambda new, old: _arrived(c, new, old, None, ("add", offset), False))
+        bytes_arrive(c, c.to_s(c.value(near, 1)), total)
     c.raw(Inst("s_mov_b32", (EXEC, save)))
     c.mark(done)
 

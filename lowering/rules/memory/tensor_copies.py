@@ -1,0 +1,306 @@
+"""Copies of tiles between global tensors and shared memory (UTMALDG, UTMASTG), as PTX has them.
+
+A tensor map is opaque to programs, so its 128 bytes are ours to choose: the driver's library writes
+them (``runtime_shim/native/cuda/tensor_map.cpp``), and a copy traps if they are not its.  Words::
+
+    0, 1     address          2        MAGIC + rank
+    3        bits 0-1 logarithm of a unit of at most 4 bytes, bit 2 two units an element,
+             bits 4-7 logarithm of the swizzle's size (4: none)
+    4-8      elements of each dimension, at most 2**27
+    9-13     the box, elements of each dimension
+    14-21    bytes from one element to the next of dimensions 1 to 4, 64 bits each
+
+What a map cannot say (interleaved layouts, strides of elements, NaN outside of the tensor, im2col)
+is refused when it is made.  A copy is done when it is issued, by all lanes of the wave: each takes
+a row of the box in turn.  Elements outside of the tensor are zeros, and are not stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from sassxlate.disasm.rdna3.instruction import I, Inst, S, V
+from sassxlate.disasm.sass.instruction import Reg
+from sassxlate.lowering.builder.lane_id import lane_id
+from sassxlate.lowering.builder.rule_emitter import RuleEmitter
+from sassxlate.lowering.builder.sources import part
+from sassxlate.lowering.rules.memory.asynchronous import bytes_arrive, nothing
+from sassxlate.lowering.rules.rule import Rule, knowing
+from sassxlate.lowering.target import ALL_ONES, EXEC, NULL, ZERO
+
+MAGIC: Final = 0x53585440
+TRAP_MAP: Final = 0x55  # trap id: not a tensor map that can be copied with, or not as this one
+_DIMENSIONS, _BOX, _STRIDES = 16, 36, 56  # byte offsets
+_FAR, _LEAST = 1 << 27, 1 << 20  # coordinates beyond are outside of every tensor
+
+
+class _Copy:
+    """One copy: its registers, and its steps in order."""
+
+    def __init__(self, c: RuleEmitter, inwards: bool) -> None:
+        self.c, self.inwards = c, inwards
+        ins = c.ins
+        self.rank = next((n for n in range(1, 6) if ins.has(f"{n}D")), 0)
+        if not self.rank or ins.has("IM2COL"):
+            raise c.refuse("a copy of pixels (im2col)")
+        self.save, self.map = c.stemp(), c.stemp(2)
+        self.near, self.first, self.across, self.inner = (c.stemp() for _ in range(4))
+        self.flags, self.rows, self.left, self.valid = (c.stemp() for _ in range(4))
+        self.row, self.at = c.vtemp(), c.vtemp()
+        self.far, self.data = c.vtemp(2), c.vtemp()
+        self.start = [c.vtemp() for _ in range(1, self.rank)]  # of the box, dimensions 1 to 4
+
+    def scalar(self, offset: int, to: S) -> S:
+        """A word of the map, or a pair."""
+        op = "s_load_b64" if to.n == 2 else "s_load_b32"
+        self.c.raw(Inst(op, (to, self.map, NULL), imm=offset))
+        return to
+
+    def read(self) -> None:
+        """The map's address, the coordinates and the address in shared memory, with the lanes that
+        execute; then all lanes of the wave run."""
+        c = self.c
+        box, map_ = c.reg("box"), c.reg("map")
+        for i in range(2):
+            with c.scope():
+                c.raw(Inst("s_mov_b32", (part(self.map, i), c.to_s(c.value(map_, i)))))
+        c.raw(Inst("s_mov_b32", (self.near, c.to_s(c.value(box)))))
+        first = 2 if self.inwards else 1
+        with c.scope():
+            c.raw(Inst("s_max_i32", (self.first, c.to_s(c.value(box, first)), I(-_LEAST))))
+            c.raw(Inst("s_min_i32", (self.first, self.first, I(_FAR))))
+        c.raw(Inst("s_mov_b32", (self.save, EXEC)))
+        for k, place in enumerate(self.start, first + 1):
+            with c.scope():
+                value = c.to_s(c.value(box, k))
+                c.raw(Inst("s_mov_b32", (EXEC, ALL_ONES)))
+                c.emit("v_mov_b32", place, value)
+                c.raw(Inst("s_mov_b32", (EXEC, self.save)))
+        if c.ins.has("MULTICAST"):
+            self.need("s_cmp_eq_u32", c.to_s(c.value(c.operand("Rc"))), I(1))
+        c.raw(Inst("s_mov_b32", (EXEC, ALL_ONES)))
+
+    def need(self, test: str, a: object, b: object) -> None:
+        """Traps unless a comparison of scalars holds."""
+        c = self.c
+        fine = c.k.label("Lmap")
+        c.emit(test, a, b)  # type: ignore[arg-type]
+        c.branch("s_cbranch_scc1", fine)
+        c.raw(Inst("s_trap", (), imm=TRAP_MAP))
+        c.mark(fine)
+
+    def describe(self) -> None:
+        """What the map says, in units."""
+        c = self.c
+        with c.scope():
+            self.need("s_cmp_eq_u32", self.scalar(8, c.stemp()), I(MAGIC + self.rank))
+        self.scalar(12, self.flags)
+        self.scalar(_DIMENSIONS, self.across)
+        self.scalar(_BOX, self.inner)
+        with c.scope():
+            twice = c.stemp()
+            c.raw(Inst("s_bfe_u32", (twice, self.flags, I(1 << 16 | 2))))
+            for count in (self.first, self.across, self.inner):
+                c.raw(Inst("s_lshl_b32", (count, count, twice)))
+        c.raw(Inst("s_mov_b32", (self.rows, I(1))))
+        for k in range(1, self.rank):
+            with c.scope():
+                size = self.scalar(_BOX + 4 * k, c.stemp())
+                c.raw(Inst("s_mul_i32", (self.rows, self.rows, size)))
+        with c.scope():  # a swizzle's rows must begin where its pattern does
+            low, size = c.stemp(), c.stemp()
+            c.raw(Inst("s_bfe_u32", (size, self.flags, I(4 << 16 | 4))))
+            c.raw(Inst("s_add_u32", (size, size, I(3))))
+            c.raw(Inst("s_lshl_b32", (low, I(1), size)))
+            c.raw(Inst("s_sub_u32", (low, low, I(1))))
+            c.raw(Inst("s_and_b32", (low, low, self.near)))
+            self.need("s_cmp_eq_u32", low, ZERO)
+
+    def place(self) -> None:
+        """This lane's row: whether it is in the tensor, and its two addresses."""
+        c = self.c
+        with c.scope():
+            base = self.scalar(0, c.stemp(2))
+            offset, high = c.stemp(), c.stemp()
+            c.raw(Inst("s_and_b32", (high, self.flags, I(3))))
+            c.raw(Inst("s_lshl_b32", (offset, self.first, high)))
+            c.raw(Inst("s_ashr_i32", (high, offset, I(31))))
+            c.raw(Inst("s_add_u32", (offset, offset, part(base, 0))))
+            c.raw(Inst("s_addc_u32", (high, high, part(base, 1))))
+            c.emit("v_mov_b32", V(self.far.index), offset)
+            c.emit("v_mov_b32", V(self.far.index + 1), high)
+        c.raw(Inst("s_mov_b32", (self.valid, EXEC)))
+        with c.scope():
+            rest = c.vtemp()
+            c.emit("v_mov_b32", rest, self.row)
+            for k, start in enumerate(self.start, 1):
+                with c.scope():
+                    here = self.digit(rest, k) if k + 1 < self.rank else rest
+                    self.along(k, start, here)
+        with c.scope():
+            size = c.stemp()
+            c.raw(Inst("s_and_b32", (size, self.flags, I(3))))
+            c.raw(Inst("s_lshl_b32", (size, self.inner, size)))
+            c.emit("v_mul_lo_u32", self.at, self.row, size)
+            c.emit("v_add_nc_u32", self.at, self.near, self.at)
+
+    def digit(self, rest: V, k: int) -> V:
+        """``rest`` modulo the box's size of a dimension; ``rest`` becomes the quotient.  The
+        reciprocal's product is off by at most one, for there are less than 2**16 rows."""
+        c = self.c
+        size, mask = self.scalar(_BOX + 4 * k, c.stemp()), c.stemp()
+        quotient, digit, other, more = (c.vtemp() for _ in range(4))
+        c.emit("v_cvt_f32_u32", quotient, size)
+        c.emit("v_rcp_f32", quotient, quotient)
+        c.emit("v_cvt_f32_u32", digit, rest)
+        c.emit("v_mul_f32", quotient, quotient, digit)
+        c.emit("v_cvt_u32_f32", quotient, quotient)
+        c.emit("v_mul_lo_u32", digit, quotient, size)
+        c.emit("v_sub_nc_u32", digit, rest, digit)
+        for test, step in (("v_cmp_gt_i32", -1), ("v_cmp_le_i32", 1)):  # below 0; size or more
+            bound = ZERO if step < 0 else size
+            c.emit(test, mask, bound, digit)
+            c.emit("v_add_nc_u32" if step < 0 else "v_sub_nc_u32", other, digit, c.to_v(size))
+            c.emit("v_add_nc_u32", more, I(step & 0xFFFFFFFF), quotient)
+            c.emit("v_cndmask_b32", digit, digit, other, mask)
+            c.emit("v_cndmask_b32", quotient, quotient, more, mask)
+        c.emit("v_mov_b32", rest, quotient)
+        return digit
+
+    def along(self, k: int, start: V, here: V) -> None:
+        """Dimension ``k``: adds the distance, and leaves out the rows outside of the tensor."""
+        c = self.c
+        with c.scope():
+            inside = c.stemp()
+            size = self.scalar(_DIMENSIONS + 4 * k, c.stemp())
+            coordinate = c.vtemp()
+            c.emit("v_add_nc_u32", coordinate, start, here)
+            c.emit("v_cmp_gt_u32", inside, size, coordinate)
+            c.raw(Inst("s_and_b32", (self.valid, self.valid, inside)))
+            stride = self.scalar(_STRIDES + 8 * (k - 1), c.stemp(2))
+            low, high, carry = c.vtemp(), c.vtemp(), c.stemp()
+            c.emit("v_mul_lo_u32", low, coordinate, part(stride, 0))
+            c.emit("v_mul_hi_u32", high, coordinate, part(stride, 0))
+            c.emit("v_mul_lo_u32", coordinate, coordinate, part(stride, 1))
+            c.emit("v_add_nc_u32", high, high, coordinate)
+            to, top = V(self.far.index), V(self.far.index + 1)
+            c.emit("v_add_co_u32", to, carry, to, low)
+            c.emit("v_add_co_ci_u32", top, carry, top, high, carry)
+
+    def units(self, size: int) -> None:
+        """The units of this lane's row, ``size`` bytes each."""
+        c = self.c
+        kind = {1: "u8", 2: "u16", 4: "b32"}[size]
+        store = {1: "b8", 2: "b16", 4: "b32"}[size]
+        again, end = c.k.label("Lunit"), c.k.label("Lrow")
+        with c.scope():
+            x, now, mask, carry = (c.stemp() for _ in range(4))
+            place = c.vtemp()
+            c.raw(Inst("s_bfe_u32", (mask, self.flags, I(4 << 16 | 4))))
+            c.raw(Inst("s_lshl_b32", (mask, I(1), mask)))
+            c.raw(Inst("s_sub_u32", (mask, mask, I(16))))
+            c.raw(Inst("s_mov_b32", (x, ZERO)))
+            c.mark(again)
+            c.raw(Inst("s_cmp_ge_u32", (x, self.inner)))
+            c.branch("s_cbranch_scc1", end)
+            c.raw(Inst("s_add_u32", (now, self.first, x)))
+            c.raw(Inst("s_cmp_lt_u32", (now, self.across)))
+            c.raw(Inst("s_cselect_b32", (now, self.valid, ZERO)))
+            c.emit("v_lshrrev_b32", place, I(3), self.at)
+            c.emit("v_and_b32", place, mask, place)
+            c.emit("v_xor_b32", place, self.at, place)
+            if self.inwards:
+                c.emit("v_mov_b32", self.data, ZERO)
+                c.raw(Inst("s_mov_b32", (EXEC, now)))
+                c.raw(Inst(f"global_load_{kind}", (self.data, self.far, NULL), glc=True))
+                c.raw(Inst("s_mov_b32", (EXEC, self.left)))
+                c.raw(Inst(f"ds_store_{store}", (place, self.data)))
+            else:
+                c.raw(Inst(f"ds_load_{kind}", (self.data, place)))
+                c.raw(Inst("s_mov_b32", (EXEC, now)))
+                c.raw(Inst(f"global_store_{store}", (self.far, self.data, NULL)))
+                c.raw(Inst("s_mov_b32", (EXEC, self.left)))
+            c.emit("v_add_nc_u32", self.at, I(size), self.at)
+            to, top = V(self.far.index), V(self.far.index + 1)
+            c.emit("v_add_co_u32", to, carry, to, c.to_v(I(size)))
+            c.emit("v_add_co_ci_u32", top, carry, top, c.to_v(ZERO), carry)
+            c.raw(Inst("s_add_u32", (x, x, I(1))))
+            c.branch("s_branch", again)
+            c.mark(end)
+
+    def copy(self) -> None:
+        """All rows."""
+        c = self.c
+        again, done = c.k.label("Lrows"), c.k.label("Lcopied")
+        with c.scope():
+            c.emit("v_mov_b32", self.row, lane_id(c))
+        c.mark(again)
+        c.emit("v_cmp_gt_u32", self.left, self.rows, self.row)
+        c.raw(Inst("s_mov_b32", (EXEC, self.left)))
+        c.branch("s_cbranch_execz", done)
+        self.place()
+        ways = [(n, c.k.label("Lsize")) for n in (1, 2, 4)]
+        next_ = c.k.label("Lnext")
+        with c.scope():
+            size = c.stemp()
+            c.raw(Inst("s_and_b32", (size, self.flags, I(3))))
+            for n, way in ways:
+                c.raw(Inst("s_cmp_eq_u32", (size, I(n.bit_length() - 1))))
+                c.branch("s_cbranch_scc1", way)
+            c.raw(Inst("s_trap", (), imm=TRAP_MAP))
+        for n, way in ways:
+            c.mark(way)
+            self.units(n)
+            c.branch("s_branch", next_)
+        c.mark(next_)
+        c.emit("v_add_nc_u32", self.row, I(32), self.row)
+        c.branch("s_branch", again)
+        c.mark(done)
+
+
+def _tensor(c: RuleEmitter, inwards: bool) -> None:
+    done = c.k.label("Lnone")
+    c.branch("s_cbranch_execz", done)
+    it = _Copy(c, inwards)
+    it.read()
+    it.describe()
+    it.copy()
+    c.raw(Inst("s_mov_b32", (EXEC, it.save)))
+    if inwards:
+        box = c.reg("box")
+        with c.scope():
+            total, size = c.stemp(), c.stemp()
+            c.raw(Inst("s_and_b32", (size, it.flags, I(3))))
+            c.raw(Inst("s_lshl_b32", (total, it.inner, size)))
+            c.raw(Inst("s_mul_i32", (total, total, it.rows)))
+            barrier = c.to_s(c.value(Reg("UR", box.index + 1)))
+            bytes_arrive(c, barrier, total)
+        c.raw(Inst("s_mov_b32", (EXEC, it.save)))
+    c.mark(done)
+
+
+def load(c: RuleEmitter) -> None:
+    """UTMALDG: once per warp; the box's bytes arrive at the barrier, also those outside of the
+    tensor.  In a cluster of one block .MULTICAST is a copy to that block."""
+    _tensor(c, True)
+
+
+def store(c: RuleEmitter) -> None:
+    """UTMASTG: once per warp."""
+    _tensor(c, False)
+
+
+# The modifiers that each rule translates or refuses.
+KNOWN: Mapping[str, str] = {
+    "UTMALDG": "1D 2D 3D 4D 5D IM2COL MULTICAST",
+    "UTMASTG": "1D 2D 3D 4D 5D IM2COL",
+    "UTMACCTL": "IV PF IVALL",
+}
+RULES: tuple[Rule, ...] = knowing(
+    KNOWN,
+    Rule("utmaldg", "UTMALDG", load, temporaries=32),
+    Rule("utmastg", "UTMASTG", store, temporaries=32),
+    # The cache of tensor maps, which are read from memory each time.
+    Rule("utmacctl", "UTMACCTL", nothing),
+)
