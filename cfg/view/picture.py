@@ -39,6 +39,7 @@ class Node:
     reachable: bool = True
     runs: int | None = None  # executions by warps, after a run
     note: str = ""
+    title: str = ""  # of a node that is no block
 
     @property
     def name(self) -> str:
@@ -108,7 +109,7 @@ def with_runs(picture: Picture, runs: Mapping[int, int]) -> Picture:
 
 def head(node: Node) -> str:
     """The header line of a block."""
-    parts = [node.name, f"{len(node.lines)} instr."]
+    parts = [node.title] if node.title else [node.name, f"{len(node.lines)} instr."]
     parts += [f"joins {' '.join(node.joins)}"] if node.joins else []
     parts += [] if node.reachable else ["not reached"]
     parts += [] if node.runs is None else [f"ran {node.runs:,}"]

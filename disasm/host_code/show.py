@@ -37,7 +37,7 @@ def text(file: str, graph: HostGraph) -> str:
 
 def value(graph: HostGraph) -> dict[str, Any]:
     """What JSON says; addresses are numbers."""
-    used = _shown(graph)
+    used = shown(graph)
     return {
         "main": graph.main,
         "kernels": [
@@ -76,7 +76,7 @@ def value(graph: HostGraph) -> dict[str, Any]:
 
 def dot(file: str, graph: HostGraph) -> str:
     """The functions from which a launch is reached, and the kernels."""
-    used = _shown(graph)
+    used = shown(graph)
     lines = ["digraph launches {", f"  label={_quoted(file)};", "  node [shape=box];"]
     for at in sorted(used):
         mark = ", style=dashed" if at in graph.unknown else ""
@@ -92,7 +92,7 @@ def dot(file: str, graph: HostGraph) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _shown(graph: HostGraph) -> set[int]:
+def shown(graph: HostGraph) -> set[int]:
     """The functions that launch a kernel, and those from which they are reached."""
     callers: dict[int, set[int]] = {}
     for edges in (graph.edges, graph.takes):
@@ -115,4 +115,4 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-__all__ = ["dot", "text", "value"]
+__all__ = ["dot", "shown", "text", "value"]

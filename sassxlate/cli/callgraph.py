@@ -29,7 +29,7 @@ from sassxlate.runtime_shim.ptx.machine_code import machine_code
     help="Of the host program (x86-64): which of its functions launch which kernels.",
 )
 @arch_option
-@printing_options("dot")
+@printing_options("dot", "svg", "graphml")
 def command(file: str, host: bool, arch: str | None, form: str) -> None:
     """Print the call graph of each cubin of a file.
 
@@ -38,8 +38,10 @@ def command(file: str, host: bool, arch: str | None, form: str) -> None:
 
     With --host: which host functions launch which kernels, found through the calls that register
     kernels and launch them, in stripped programs, too; calls through pointers that the code does
-    not show are listed as unknown.
+    not show are listed as unknown.  svg is a picture of it, graphml for Gephi, yEd and NetworkX.
     """
+    if form in ("svg", "graphml") and not host:
+        raise UsageError("SX0890", f"--format {form} draws the host program: --host")
     if host:
         if arch:
             raise UsageError("SX0890", "--host and --arch do not go together")
@@ -82,6 +84,11 @@ def _host(file: str, form: str) -> None:
         raise error.at(file=file) from None
     if form == "json":
         print_json("callgraph-host", {"file": file, **show.value(graph)})
+    elif form in ("svg", "graphml"):
+        from sassxlate.cfg.view import exchange, launches, svg
+
+        draw = svg.to_svg if form == "svg" else exchange.to_graphml
+        click.echo(draw(launches.picture(file, graph)), nl=False)
     else:
         click.echo(show.text(file, graph) if form == "text" else show.dot(file, graph), nl=False)
 

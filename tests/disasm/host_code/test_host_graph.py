@@ -8,9 +8,13 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
+from click.testing import CliRunner
 
+from sassxlate.cfg.view import launches
+from sassxlate.cli.callgraph import command
 from sassxlate.disasm.containers.elf import Elf
 from sassxlate.disasm.host_code import HostGraph, host_graph, show
 from sassxlate.errors import SassxlateError
@@ -231,3 +235,24 @@ def test_sixteen_programs(name: str, nvcc: Runner, tmp_path: Path) -> None:
                 assert named.label(named.way(stub)[0]) == "main"
                 held = {named.label(f) for f in named.launching(stub)}
                 assert not any("__device_stub" in label for label in held)
+
+
+@pytest.mark.parametrize("form", ["svg", "graphml"])
+def test_drawn(form: str) -> None:
+    """Both are XML; each kernel is there, and an arc from the function that launches it."""
+    path = KEPT / "reduction"
+    if not path.is_file():
+        pytest.skip("fixtures/programs/reduction is absent")
+    run = CliRunner().invoke(command, [str(path), "--host", "--format", form])
+    assert run.exit_code == 0, run.output
+    text = "".join(ElementTree.fromstring(run.output).itertext())
+    kernels = _graph(path).kernels.values()
+    assert len(kernels) == 2
+    assert all(kernel.demangled in text for kernel in kernels)
+    assert "main" in text
+    drawn = launches.picture("reduction", _graph(path))
+    starts = {node.index: node.lines[0].text for node in drawn.nodes}
+    made = {(starts[a.src], starts[a.dst]) for a in drawn.arcs if a.kind == "jump"}
+    assert {kernel for _, kernel in made} == {kernel.demangled for kernel in kernels}
+    refused = CliRunner().invoke(command, [str(path), "--format", form])
+    assert refused.exception is not None
