@@ -16,6 +16,9 @@ from sassxlate.output import print_json
 if TYPE_CHECKING:
     from sassxlate.llm.training.settings import TrainingSettings
 
+BATCH, CPU_BATCH = 64, 4  # rows a step
+CPU_HELD_OUT = 256  # examples of an evaluation, which takes a CPU minutes otherwise
+
 
 @click.command(
     cls=Command,
@@ -45,7 +48,8 @@ if TYPE_CHECKING:
               help="Time limit; the learning rate schedule adapts.")  # fmt: skip
 @click.option("--row", type=click.IntRange(64, 2048), default=1024, show_default=True,
               help="Tokens per row of packed examples.")  # fmt: skip
-@click.option("--batch", type=click.IntRange(1), default=64, show_default=True, help="Rows a step.")
+@click.option("--batch", type=click.IntRange(1),
+              help=f"Rows a step (default: {BATCH}, without a GPU {CPU_BATCH}).")  # fmt: skip
 @click.option("--rate", type=click.FloatRange(0, 1, min_open=True), default=1e-3, show_default=True)
 @click.option("--every", type=click.IntRange(1), default=200, show_default=True,
               help="Steps between checkpoints.")  # fmt: skip
@@ -61,6 +65,7 @@ def command(
     start: Path | None,
     gpus: int | None,
     compiled: bool,
+    batch: int | None,
     form: str | None,
     **numbers: Any,
 ) -> None:
@@ -71,12 +76,17 @@ def command(
     answers entirely right, DIR/last the newest, DIR/log.jsonl has the figures and
     DIR/curves.svg plots them.
     """
+    from sassxlate.llm.training.launch import gpus as there
     from sassxlate.llm.training.settings import TrainingSettings
     from sassxlate.llm.training.train import train
 
+    if device == "cpu" or (device == "auto" and not there()):
+        numbers["held_out"] = CPU_HELD_OUT
+        batch = batch or CPU_BATCH
     settings = TrainingSettings(
-        size=size, compile=compiled, start=str(start) if start is not None else "", **numbers
-    )
+        size=size, compile=compiled, start=str(start) if start is not None else "",
+        batch=batch or BATCH, **numbers,
+    )  # fmt: skip
     chosen = [path for shard in shards for path in _files(shard, "train")]
     aside = list(held) or [path for shard in shards if shard.is_dir()
                            for path in _files(shard, "valid")]  # fmt: skip
