@@ -14,7 +14,7 @@ help: ## what there is
 
 setup: ## an environment in .venv, editable, with all that the tests need
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install -e '.[test]'
+	$(BIN)/pip install -e '.[test,docs]'
 
 native: ## the C++ libraries, into runtime_shim/lib
 	sh runtime_shim/native/build.sh
@@ -53,7 +53,6 @@ docs: ## runs the commands that documents show, and looks for what they name
 	$(BIN)/pytest -q tests/runtime_shim/native/seam/test_documents.py tests/tools/test_architecture_picture.py
 
 site: ## the documentation as a site, into build/site
-	$(BIN)/pip install -q -e '.[docs]'
 	$(BIN)/python -m tools.site build/site
 
 ci: ## what CI does: a clean clone, everything
