@@ -31,6 +31,10 @@ class Fill:
     kind: FillKind
     value: int = 0
 
+    @property
+    def size(self) -> int:
+        return 8 if self.kind in ("u64", "gridid", *_ADDRESSES) else 4
+
     def __str__(self) -> str:
         return f"fill {self.offset} {self.kind}" + (
             f" {self.value}" if self.kind in ("u32", "u64", "explicit_cluster") else ""
@@ -82,7 +86,7 @@ class LaunchInfo:
             zip(("x", "y", "z"), zip(block, grid, strict=True), strict=True)
         )
         for fill in self.fills:
-            size = 8 if fill.kind in ("u64", "gridid", *_ADDRESSES) else 4
+            size = fill.size
             match fill.kind:
                 case "u32" | "u64" | "explicit_cluster":
                     value = fill.value

@@ -102,7 +102,7 @@ def kernarg(
     banks = banks_used(cfg, named)
     if kernel.grid_workspace is not None:
         banks = tuple(sorted({*banks, 4}))
-    return launch_info(
+    info, offsets = launch_info(
         kernel,
         lay,
         banks,
@@ -115,6 +115,27 @@ def kernarg(
         cluster_fills(kernel, named),
         most_threads=most_threads,
     )
+    _refuse_unknown(kernel, lay, named, info)
+    return info, offsets
+
+
+def _refuse_unknown(
+    kernel: Kernel, lay: BankLayout, named: Sequence[tuple[Instruction, Const]], info: LaunchInfo
+) -> None:
+    """SX0413 for a word before the parameters that the driver writes and the launcher does not: it
+    would be 0.  Words at an index are not looked at: they may be parameters'."""
+    known = {lay.descriptor, lay.shared_window, lay.local_window}
+    spans = [(at, 8) for at in known if at is not None]
+    spans += [(at, 4) for at in grid_words(kernel)]
+    spans += [(fill.offset, fill.size) for fill in info.fills]
+    for inst, o in named:
+        plain = o.bank == 0 and (o.index is None or o.index.is_zero) and o.ur is None
+        if not plain or not 0 <= o.offset < kernel.param_base:
+            continue
+        if not any(at <= o.offset < at + size for at, size in spans):
+            where = Where(kernel=kernel.name, offset=inst.offset, inst=inst.text)
+            text = f"the driver's word {o.offset:#x} of constant bank 0 is not known"
+            raise LoweringError("SX0413", text, where)
 
 
 def launch_info(

@@ -9,6 +9,7 @@ import pytest
 from sassxlate.disasm.containers import parse_cubin
 from sassxlate.disasm.rdna3.codec.decode.instruction import decode
 from sassxlate.disasm.sass.codec.encode import assemble
+from sassxlate.errors import LoweringError
 from sassxlate.lowering.codeobject.code_object import read
 from sassxlate.lowering.pipeline import translate_kernel
 
@@ -40,3 +41,18 @@ def test_upper_half(text: str) -> None:
     assert all(p >= 0 for p in places)
     if not text.startswith("ULDC"):  # its result is not used
         assert any(p <= 0x9780 < p + 64 for p in places)
+
+
+@pytest.mark.parametrize("text", ["IADD3 R2, R2, c[0x0][0x5c], RZ", "LDC R2, c[0x0][0x3c]"])
+def test_unknown_words_of_the_driver_are_refused(text: str) -> None:
+    """The launcher does not write them: a kernel would read 0."""
+    data = KERNEL.read_bytes()
+    (kernel,) = parse_cubin(data).kernels
+    place = data.index(kernel.code) + AT
+    word = assemble(text, 80, AT).to_bytes(16, "little")
+    changed = parse_cubin(data[:place] + word + data[place + 16 :])
+    with pytest.raises(
+        LoweringError, match=r"the driver's word 0x\w+ of constant bank 0"
+    ) as caught:
+        translate_kernel(changed, kernel.name)
+    assert caught.value.code == "SX0413"
