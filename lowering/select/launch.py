@@ -45,8 +45,10 @@ def banks_used(cfg: Cfg, named: Sequence[tuple[Instruction, Const]]) -> tuple[in
 
 
 def windows(lay: BankLayout) -> frozenset[int]:
-    bases = [b for b in (lay.shared_window, lay.local_window) if b is not None]
-    return frozenset(o for b in bases for o in (b, b + 4))
+    """The words of constant bank 0 that are not in the kernarg segment but made by the code."""
+    bases = (lay.shared_window, lay.local_window, lay.param_pointer)
+    found = [b for b in bases if b is not None]
+    return frozenset(o for b in found for o in (b, b + 4))
 
 
 def _mnemonics(cfg: Cfg) -> set[str]:

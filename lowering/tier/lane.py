@@ -182,6 +182,9 @@ class Lane:
         ):
             if base is not None and base <= place < base + 8:
                 return self.d.extract(window(), 8 * (place - base), 32)
+        pointer = self.layout.param_pointer
+        if pointer is not None and pointer <= place < pointer + 8:
+            raise refused(FORM, "the address of the parameters", self.ins)
         half = self.grid.get(place)
         if half is not None:
             more = const(self.kernel.grid_workspace or 0, 64)

@@ -88,7 +88,9 @@ class SassLane(Generic[T]):
 
     def word(self, bank: int, offset: int) -> T:
         """An aligned word of a constant bank; the windows' bases are AMD's apertures."""
-        windows = self.windows
+        windows, pointer = self.windows, self.layout.param_pointer
+        if bank == 0 and pointer is not None and pointer <= offset < pointer + 8:
+            raise Undecided("the address of the parameters")
         if bank == 0 and offset in windows:
             name = windows[offset]
             return self.d.const(0, 32) if name is None else self.free(name, 32)

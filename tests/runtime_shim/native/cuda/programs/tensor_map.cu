@@ -28,6 +28,13 @@ __global__ void twice(const __grid_constant__ CUtensorMap from, const __grid_con
     asm volatile("cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;" ::: "memory");
   }
 }
+// A parameter by its address.
+struct Table { int value[64]; };
+__global__ void looked_up(const __grid_constant__ Table table, int *out) {
+  const int *at = table.value;
+  asm volatile("" : "+l"(at));
+  out[threadIdx.x] = at[threadIdx.x] * 3;
+}
 int main() {
   const int W = 100, H = 40;
   static float h[W * H], g[W * H];
@@ -53,6 +60,12 @@ int main() {
   cudaMemcpy(g, b, sizeof g, cudaMemcpyDeviceToHost);
   int wrong = 0;
   for (int i = 0; i < W * H; i++) wrong += g[i] != 2 * h[i];
+  printf("wrong %d\n", wrong);
+  Table table;
+  for (int i = 0; i < 64; i++) table.value[i] = i * i;
+  int *o, found[64]; cudaMalloc(&o, sizeof found);
+  looked_up<<<1, 64>>>(table, o); cudaMemcpy(found, o, sizeof found, cudaMemcpyDeviceToHost);
+  for (int i = 0; i < 64; i++) wrong += found[i] != 3 * i * i;
   printf("wrong %d\n", wrong);
   return wrong != 0;
 }
