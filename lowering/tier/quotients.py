@@ -127,15 +127,25 @@ def _exact(lane: Lane, a: Val, b: Val, q: Val) -> Val:
         minus = _negative(lane, product[0])
         rest = d.float_call("fma", minus, product[1], _times(lane, fabs(d, a), up))
         odd = d.and_(d.extract(q, 0, 32), const(1, 32))
-        excess = d.add(fabs(d, rest), d.zext(odd, w))
+        excess = fabs(d, d.add(rest, d.zext(odd, w)))
         wrong = d.fcmp("ogt", excess, _times(lane, divisor, half_step))  # not for 1 / inf
-        step_ = d.select(d.fcmp("ogt", rest, const(0, w)), const(1, 32), const(-1, 32))
-        step_ = d.select(wrong, step_, const(0, 32))
-        out = d.add(q, d.sext(step_, w))
+        out = _nudged(lane, q, size, rest, wrong)
         lane.branch(after)
     fn.label(after, keep=True)
     ref = fn.emit_new(f"phi i{w} [ {q.ref}, %{before} ], [ {out.ref}, %{exact} ]")
     return Val(ref, w, False)
+
+
+def _nudged(lane: Lane, q: Val, size: Val, rest: Val, wrong: Val) -> Val:
+    """The quotient of the given size, or its neighbour on the side of the remainder."""
+    d, w = lane.d, q.width
+    if w == 32:
+        step_ = d.select(d.fcmp("ogt", rest, const(0, w)), const(1, 32), const(-1, 32))
+        return d.add(q, d.select(wrong, step_, const(0, 32)))
+    # The least denormal number, with the remainder's sign: the sum is exact.
+    sign = d.and_(d.extract(rest, 32, 32), const(1 << 31, 32))
+    least = d.concat(sign, d.select(wrong, const(1, 32), const(0, 32)))
+    return d.float_call("copysign", d.float_op("fadd", size, least), q)
 
 
 def _times(lane: Lane, a: Val, power: int) -> Val:
