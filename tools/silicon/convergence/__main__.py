@@ -12,6 +12,7 @@ import argparse
 import json
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +44,9 @@ def _pack(path: Path) -> int:
         parts["a:" + kernel.name] = np.array(drawn.data(kernel.name), np.uint32)
         kind = "heavy" if kernel.heavy else "light"
         names.append([kernel.name, kind, "launch_probe", 1, 32, SIZE // 4])
-    for seed in range(calls.SEEDS):
-        name = f"cudac {seed}"
-        parts["c:" + name] = np.frombuffer(calls.build(seed), np.uint8)
+    for seed, clock in product(range(calls.SEEDS), (False, True)):
+        name = f"cudak {seed}" if clock else f"cudac {seed}"
+        parts["c:" + name] = np.frombuffer(calls.build(seed, clock=clock), np.uint8)
         a, b, out = calls.inputs(seed)
         parts |= {"a:" + name: a, "b:" + name: b}
         names.append([name, "cuda", f"calls{seed}", generated.GRID, generated.BLOCK, len(out)])

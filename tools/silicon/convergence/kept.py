@@ -6,6 +6,9 @@ its events, whether the interpreter's Order.SILICON leaves them (explained, open
 the CUDA kernels of ``tests/disasm/sass/interpreter/generated_calls.py``, by seed: the digest is of
 the words they
 wrote; equal where Order.WARPS leaves them, too, and apart where not.
+
+What the model leaves open is kept whole: ``open.xz`` has the events of those kernels, and
+``open_calls.npz`` the words of the CUDA ones with the order in which each warp wrote them.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+import lzma
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,14 +63,35 @@ def calls() -> dict[int, Kept]:
 
 def written() -> dict[str, tuple[Event, ...]]:
     """By name: the events of the kernels that ask one question each."""
+    return _events((FOLDER / "written.txt").read_text().splitlines())
+
+
+def open_logs() -> dict[str, tuple[Event, ...]]:
+    """By name: the events of the kernels that Order.SILICON leaves otherwise (an H100's)."""
+    return _events(lzma.decompress((FOLDER / "open.xz").read_bytes()).decode().splitlines())
+
+
+def open_calls() -> dict[int, tuple[NDArray[np.uint32], NDArray[np.uint16]]]:
+    """By seed: the words of the CUDA kernels that Order.SILICON leaves otherwise, a row per
+    thread, and when each was written: a number per warp and time, from 1 (0: not written; all
+    are 0 where the kernel with clocks wrote other words)."""
+    with np.load(FOLDER / "open_calls.npz") as data:
+        words = {int(n.split()[1]): data[n] for n in data.files if n.startswith("words ")}
+        return {
+            seed: (w, data[f"order {seed}"] if f"order {seed}" in data.files else np.zeros_like(w))
+            for seed, w in words.items()
+        }
+
+
+def _events(lines: Iterable[str]) -> dict[str, tuple[Event, ...]]:
     out: dict[str, list[str]] = {}
     at: list[str] = []
-    for line in (FOLDER / "written.txt").read_text().splitlines():
+    for line in lines:
         if line.startswith("= "):
             at = out.setdefault(line[2:], [])
         elif not line.startswith("#"):
             at.append(line)
-    return {name: read(lines) for name, lines in out.items()}
+    return {name: read(texts) for name, texts in out.items()}
 
 
 def words_digest(out: NDArray[np.uint32]) -> str:
@@ -110,9 +135,9 @@ def _event(e: Sequence[Any]) -> Event | None:
 
 
 def keep(paths: Sequence[Path]) -> dict[str, list[int]]:
-    """Writes the two files of kernels; gives how many of each kind were steady and explained."""
+    """Writes the three files of kernels; gives how many of each kind were steady and explained."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    lines, texts = [ABOUT], [ABOUT]
+    lines, texts, left_open = [ABOUT], [ABOUT], [ABOUT]
     count: dict[str, list[int]] = {}
     for name, verdict, log in sorted(_logs(paths), key=lambda x: x[0]):
         if log is None:
@@ -125,6 +150,9 @@ def keep(paths: Sequence[Path]) -> dict[str, list[int]]:
         numbers[1] += known
         if name.startswith("written ") and verdict == "steady":
             texts += [f"= {name}\n", *(f"{text}\n" for text in shown(log))]
+        if verdict == "steady" and not known:
+            left_open += [f"= {name}\n", *(f"{text}\n" for text in shown(log))]
     (FOLDER / "kernels.txt").write_text("".join(lines))
     (FOLDER / "written.txt").write_text("".join(texts))
+    (FOLDER / "open.xz").write_bytes(lzma.compress("".join(left_open).encode(), preset=9))
     return count

@@ -106,6 +106,36 @@ def test_divergent_recursion_is_together(seed: int) -> None:
     assert np.flatnonzero(launch.translated() != expected).tolist() == []
 
 
+def test_what_is_open_is_kept_whole() -> None:
+    """Of each kernel that the model leaves open, what an H100 did is what the H200 did: the events,
+    or the words with the order in which a warp wrote them."""
+    logs = kept.open_logs()
+    assert all(digest(log) == KEPT[name].digest for name, log in logs.items())
+    left = {n for n, k in KEPT.items() if (k.verdict, k.explained) == ("steady", False)}
+    hints = ("hints", "deeper", "wilder")
+    unlike = {n for n in left - set(logs) if n.split()[0] not in hints}
+    assert all(name.endswith(("_yield", "_sleep")) for name in unlike), unlike
+    assert set(logs) <= left
+    words = kept.open_calls()
+    for seed, (written, order) in words.items():
+        assert not CALLS[seed].explained
+        out = np.stack([written, np.zeros_like(written)], axis=1)
+        assert kept.words_digest(out) == CALLS[seed].digest, seed
+        assert not order.any() or (order.astype(bool) | (written == 0)).all()
+    assert len(words) == 22
+
+
+def test_the_order_of_words() -> None:
+    """Clocks that wrap, and words that were not written."""
+    out = np.zeros((128, 2, 64), np.uint32)
+    out[:, 1, 0] = 0xFFFFFFF0
+    out[7, 1, 1] = 3
+    out[9, 1, 1] = 2
+    order = calls.order_of(out)
+    assert (order[:, 0] == 1).all()
+    assert (order[9, 1], order[7, 1], order[8, 1]) == (2, 3, 0)
+
+
 @pytest.mark.sweep
 def test_all_that_come_apart_are_said() -> None:
     """Each of the 67 kernels whose words on an H200 are not those of CUDA's definition, explained
