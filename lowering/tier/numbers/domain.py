@@ -6,7 +6,7 @@ roundings other than to nearest are computed (`sassxlate.lowering.llvm.softfloat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from sassxlate.domain.integers import Bits, Reference
 from sassxlate.domain.interface import (
@@ -20,10 +20,11 @@ from sassxlate.domain.interface import (
 )
 from sassxlate.lowering.llvm import softfloat
 from sassxlate.lowering.llvm.ir_text import Function, Val
-from sassxlate.lowering.llvm.lanes import LlvmLanes, float_type
+from sassxlate.lowering.llvm.lanes import float_type
 from sassxlate.lowering.tier.numbers import stand_ins
 from sassxlate.lowering.tier.numbers.extremes import Extremes, Found
 from sassxlate.lowering.tier.numbers.halves import Halves
+from sassxlate.lowering.tier.numbers.vectors import Vectors
 from sassxlate.lowering.tier.refusal import FORM, refused
 
 _APPROXIMATIONS: dict[Approximation, str] = {
@@ -45,7 +46,7 @@ _NAN = {16: 0x7FFF, 32: 0x7FFFFFFF}  # NVIDIA's
 _MAGNITUDE = {16: 0x7FFF, 32: 0x7FFFFFFF, 64: (1 << 63) - 1}
 
 
-class LaneDomain(LlvmLanes):
+class LaneDomain(Vectors):
     """`Domain[Val]` over the current block of a function of one lane.
 
     ``any_nan``: a NaN result may be any NaN: its bits are not observed before they are repaired
@@ -75,8 +76,6 @@ class LaneDomain(LlvmLanes):
         self.extremes = Extremes()
         self._integral: set[str] = set()
         self._minimum_of: dict[str, tuple[Val, Val]] = {}
-        self._pair_of: dict[str, tuple[Val, Val]] = {}
-        self._vector_of: dict[str, str] = {}
 
     # -- tests for NaN ----------------------------------------------------------------------------
 
@@ -108,46 +107,7 @@ class LaneDomain(LlvmLanes):
             self._end_test_of[out.ref] = (tested, b.const)
         return out
 
-    def words(self, a: Val, vector: str) -> None:
-        """A value of several words is a vector of them, too, from the lowest on."""
-        self._vector_of[a.ref] = vector
-
-    def vector(self, a: Val) -> str:
-        """A value of several words as a vector."""
-        known = self._vector_of.get(a.ref)
-        if known is not None:
-            return known
-        return self.fn.emit(f"bitcast {a.type} {a.ref} to <{a.width // 32} x i32>")
-
-    def as_vector(self, parts: Sequence[Val]) -> str:
-        """Words as a vector.  LLVM makes phis of wide integers from their parts otherwise, with
-        shifts and masks in loops."""
-        kind, out = f"<{len(parts)} x i32>", "poison"
-        for at, part in enumerate(parts):
-            out = self.fn.emit(f"insertelement {kind} {out}, i32 {part.ref}, i32 {at}")
-        return out
-
-    def as_float(self, a: Val, vec: bool) -> str:
-        pair = self._pair_of.get(a.ref)
-        if pair is None or a.width != 64:
-            return super().as_float(a, vec)
-        return self.fn.emit(f"bitcast <2 x i32> {self.as_vector(pair)} to double")
-
-    def _word(self, a: Val, lo: int) -> Val | None:
-        """A word of a value that is a vector, or a double."""
-        vector = self._vector_of.get(a.ref)
-        if vector is None and a.width == 64 and a.ref in self._as_float:
-            vector = self.fn.emit(f"bitcast double {self._as_float[a.ref]} to <2 x i32>")
-        if vector is None:
-            return None
-        kind = f"<{a.width // 32} x i32>"
-        return Val(self.fn.emit(f"extractelement {kind} {vector}, i32 {lo // 32}"), 32, False)
-
     def extract(self, a: Val, lo: int, width: int) -> Val:
-        if width == 32 and lo % 32 == 0 and a.const is None:
-            word = self._word(a, lo)
-            if word is not None:
-                return word
         out = super().extract(a, lo, width)
         if a.const is None and (a.width, lo, width) == (32, 23, 8):
             self._field_of[out.ref] = a
@@ -255,10 +215,7 @@ class LaneDomain(LlvmLanes):
         packed = self.halves.packed(hi, lo) if hi.width == lo.width == 16 else None
         if packed is not None:
             return Val(packed, 32, False)
-        out = super().concat(hi, lo)
-        if hi.width == lo.width == 32 and out.const is None:
-            self._pair_of[out.ref] = lo, hi
-        return out
+        return super().concat(hi, lo)
 
     def xor(self, a: Val, b: Val) -> Val:
         out = super().xor(a, b)
