@@ -5,7 +5,6 @@ Programs of the other tests run as they do there; the sanitizers must have nothi
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import subprocess
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from .once import once
 from .under import runtime_of
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -51,12 +51,12 @@ def libraries(kind: str) -> Path:
     """The libraries of the preset, built."""
     cmake = _need("cmake")
     _need("ninja")
-    folder = ROOT / "build"
-    folder.mkdir(exist_ok=True)
-    with open(folder / f"{kind}.lock", "w") as lock:  # one build for all of pytest's processes
-        fcntl.flock(lock, fcntl.LOCK_EX)
+
+    def build() -> None:
         subprocess.run([cmake, "--preset", kind], cwd=NATIVE, check=True, stdout=subprocess.DEVNULL)
         subprocess.run([cmake, "--build", "--preset", kind], cwd=NATIVE, check=True)
+
+    once(ROOT / "build", kind, build)
     return ROOT / "build" / kind / "installed" / "lib"
 
 
