@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from sassxlate.cfg import Cfg
+from sassxlate.cfg import Block, Cfg
 from sassxlate.disasm.containers.values import Kernel
-from sassxlate.disasm.sass.instruction import Const, Instruction
+from sassxlate.disasm.sass.instruction import Const, Imm, Instruction, Reg
 from sassxlate.disasm.sass.traits import traits_of
 from sassxlate.errors import LoweringError, Where
 from sassxlate.lowering.abi.hostcalls import ARGUMENTS, functions_of
@@ -86,6 +86,21 @@ def stack_bytes(kernel: Kernel, cfg: Cfg) -> int:
     return (max(kernel.local_size, STACK if uses_stack(cfg) else 0) + 15) & ~15
 
 
+# The shared memory that the toolkit's headers use at the beginning of a block's, below its own
+# variables: offset in constant bank 0 -> value (an H100's driver 580, %reserved_smem_offset_end and
+# _1 of PTX).  Before sm_90 it is at the end, where the launcher has none: SX0413.
+_RESERVED_SHARED = {90: {0x68: 0x120, 0x6C: 0}}
+
+
+def reserved_fills(kernel: Kernel, cfg: Cfg) -> tuple[Fill, ...]:
+    """What the launcher writes to the words that say where that memory is; nothing if the kernel
+    reads none."""
+    words = _RESERVED_SHARED.get(kernel.arch, {})
+    blocks = cfg.blocks if words else ()
+    read = {place for block in blocks for _, place in _words(block)}
+    return tuple(Fill(at, "u32", value) for at, value in words.items() if at in read)
+
+
 def grid_words(kernel: Kernel) -> dict[int, int]:
     """Offset in bank 0 -> half of the address of grid.sync()'s counters, if they are used."""
     if kernel.grid_workspace is None:
@@ -114,30 +129,48 @@ def kernarg(
         reads_word(named, lay.constant3),
         uses_textures(cfg),
         uses_locks(cfg),
-        cluster_fills(kernel, named),
+        (*cluster_fills(kernel, named), *reserved_fills(kernel, cfg)),
         most_threads=most_threads,
     )
-    _refuse_unknown(kernel, lay, named, info)
+    _refuse_unknown(kernel, lay, cfg, info)
     return info, offsets
 
 
-def _refuse_unknown(
-    kernel: Kernel, lay: BankLayout, named: Sequence[tuple[Instruction, Const]], info: LaunchInfo
-) -> None:
+def _words(block: Block) -> Iterator[tuple[Instruction, int]]:
+    """The words of constant bank 0 that a block reads, as far as it says which: without an index,
+    or at one that a MOV of this block gives (nvcc -G)."""
+    set_to: dict[tuple[str, int], int] = {}
+    for inst in block.instructions:
+        for o in inst.operands.values():
+            if not isinstance(o, Const) or o.bank != 0 or o.ur is not None:
+                continue
+            if o.index is None or o.index.is_zero:
+                yield inst, o.offset
+            elif (index := set_to.get((o.index.file, o.index.index))) is not None:
+                yield inst, o.offset + index
+        for written in inst.writes:
+            set_to.pop((written.file, written.index), None)
+        source, dest = inst.get("Rb"), inst.get("Rd")
+        if inst.mnemonic == "MOV" and inst.guard.is_true and isinstance(source, Imm):
+            assert isinstance(dest, Reg)
+            set_to[dest.file, dest.index] = source.value
+
+
+def _refuse_unknown(kernel: Kernel, lay: BankLayout, cfg: Cfg, info: LaunchInfo) -> None:
     """SX0413 for a word before the parameters that the driver writes and the launcher does not: it
-    would be 0.  Words at an index are not looked at: they may be parameters'."""
+    would be 0.  Words at an index that is computed are not looked at: they may be parameters'."""
     known = {lay.descriptor, lay.shared_window, lay.local_window}
     spans = [(at, 8) for at in known if at is not None]
     spans += [(at, 4) for at in grid_words(kernel)]
     spans += [(fill.offset, fill.size) for fill in info.fills]
-    for inst, o in named:
-        plain = o.bank == 0 and (o.index is None or o.index.is_zero) and o.ur is None
-        if not plain or not 0 <= o.offset < kernel.param_base:
-            continue
-        if not any(at <= o.offset < at + size for at, size in spans):
-            where = Where(kernel=kernel.name, offset=inst.offset, inst=inst.text)
-            text = f"the driver's word {o.offset:#x} of constant bank 0 is not known"
-            raise LoweringError("SX0413", text, where)
+    for block in cfg.blocks:
+        for inst, place in _words(block):
+            if not 0 <= place < kernel.param_base:
+                continue
+            if not any(at <= place < at + size for at, size in spans):
+                where = Where(kernel=kernel.name, offset=inst.offset, inst=inst.text)
+                text = f"the driver's word {place:#x} of constant bank 0 is not known"
+                raise LoweringError("SX0413", text, where)
 
 
 def launch_info(
@@ -150,7 +183,7 @@ def launch_info(
     points_to_constants: bool = False,
     textures: bool = False,
     locks: bool = False,
-    clusters: Sequence[Fill] = (),
+    others: Sequence[Fill] = (),
     *,
     most_threads: int,
 ) -> tuple[LaunchInfo, dict[int, int]]:
@@ -177,7 +210,7 @@ def launch_info(
     if locks:
         fills.append(Fill(size, "locks"))
         size += 8
-    fills += clusters
+    fills += others
     if lay.dynamic_shared is not None:
         fills.append(Fill(lay.dynamic_shared, "dynamic_shared"))
     threads = kernel.max_threads
