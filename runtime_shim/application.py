@@ -252,15 +252,18 @@ def environment(
 ) -> dict[str, str]:
     """The application's environment: ``base``, our libraries first, and ``settings``."""
     result = {**base, **settings}
+    # A `run` inside of another one gets what its own options say, not the outer one's libraries.
+    every = {str(folder) for folder in (libraries, *(libraries / r for r in REPLACED))}
     # The dynamic linker reads the first, our preloaded library the second.
-    ours = ":".join(str(folder) for folder in (libraries, *(libraries / r for r in replaced)))
+    ours = [str(folder) for folder in (libraries, *(libraries / r for r in replaced))]
     result["SASSXLATE_REPLACE"] = ",".join(replaced) or "none"
     old = base.get("LD_LIBRARY_PATH")
-    result["LD_LIBRARY_PATH"] = f"{ours}:{old}" if old else ours
+    others = [p for p in old.split(":") if p not in every] if old else []
+    result["LD_LIBRARY_PATH"] = ":".join((*ours, *others))
     if (libraries / PRELOAD).is_file():
         # By name alone, found through LD_LIBRARY_PATH: a path in LD_PRELOAD may hold no space.
-        old = base.get("LD_PRELOAD")
-        result["LD_PRELOAD"] = f"{PRELOAD}:{old}" if old else PRELOAD
+        loaded = [p for p in base.get("LD_PRELOAD", "").split(":") if p not in ("", PRELOAD)]
+        result["LD_PRELOAD"] = ":".join((PRELOAD, *loaded))
     return result
 
 

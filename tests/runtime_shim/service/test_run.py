@@ -82,6 +82,16 @@ def test_environment(run: Run, tmp_path: Path) -> None:
     assert len(seen["SASSXLATE_CACHE_TAG"]) == 32
 
 
+def test_a_run_inside_of_a_run(run: Run) -> None:
+    """The inner one's options decide which libraries are replaced; nothing is there twice."""
+    done = run(*COMMAND, "--replace", "none", "--", "env", LD_LIBRARY_PATH="/x:", LD_PRELOAD="")
+    seen = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+    ours, *others = seen["LD_LIBRARY_PATH"].split(":")
+    assert others == ["/x", ""]
+    assert Path(ours, "libcuda.so.1").is_file()
+    assert seen["LD_PRELOAD"].count("sassxlate") == 1
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP])
 def test_signals_reach_the_program(env: dict[str, str], number: signal.Signals) -> None:
     """A signal sent to `run` is the program's; its answer is the status."""
