@@ -15,17 +15,19 @@ from sassxlate.errors import LoweringError
 FillKind: TypeAlias = Literal[
     "blockdim.x", "blockdim.y", "blockdim.z", "griddim.x", "griddim.y", "griddim.z",
     "u32", "u64", "dynamic_shared", "gridid", "bank2", "bank3", "bank4", "textures",
-    "locks", "explicit_cluster",
+    "locks", "explicit_cluster", "reserved_shared",
 ]  # fmt: skip
 
 
+_WITH_VALUE = ("u32", "u64", "explicit_cluster", "reserved_shared")
 _ADDRESSES = ("bank2", "bank3", "bank4", "textures", "locks")
 
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """Writes the value named by ``kind`` to byte ``offset``; ``value`` is for u32 and u64, and for
-    explicit_cluster, which a launch with clusters of its own makes 1."""
+    """Writes the value named by ``kind`` to byte ``offset``; ``value`` is for u32 and u64, for
+    explicit_cluster, which a launch with clusters of its own makes 1, and for reserved_shared, to
+    which the size of dynamic shared memory is added, as a multiple of 16."""
 
     offset: int
     kind: FillKind
@@ -37,7 +39,7 @@ class Fill:
 
     def __str__(self) -> str:
         return f"fill {self.offset} {self.kind}" + (
-            f" {self.value}" if self.kind in ("u32", "u64", "explicit_cluster") else ""
+            f" {self.value}" if self.kind in _WITH_VALUE else ""
         )
 
 
@@ -92,6 +94,8 @@ class LaunchInfo:
                     value = fill.value
                 case "dynamic_shared":
                     value = dynamic_shared
+                case "reserved_shared":
+                    value = fill.value + ((dynamic_shared + 15) & ~15)
                 case "gridid":
                     value = 1
                 case "bank2" | "bank3" | "bank4" | "textures" | "locks":

@@ -16,6 +16,7 @@ from __future__ import annotations
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, V
 from sassxlate.disasm.sass.instruction import Imm, Instruction, Pred, Reg
 from sassxlate.disasm.sass.semantics.warpgroups import FIRST, WARPS, is_meeting
+from sassxlate.lowering.abi.reserved_shared import SIZE, reserved
 from sassxlate.lowering.builder.lane_id import wave_in_group
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
 from sassxlate.lowering.convergence.lane_masks import LaneMasks
@@ -30,12 +31,21 @@ MEETINGS = 2 * 128  # after it: the records of a block's warpgroups, eight, numb
 PADDING = 16  # the area starts at a multiple of this, after dynamic shared memory
 
 
-def barrier_bytes(plan: ConvergencePlan) -> int:
-    """Bytes of shared memory that a kernel's barriers need after its own."""
+def shared_bytes(plan: ConvergencePlan) -> int:
+    """Bytes of shared memory that a kernel needs after its own: its barriers' records, and what
+    CUDA's headers use where it is at the end."""
+    needed = record_bytes(plan)
+    if reserved(plan.cfg) == "end":
+        needed += SIZE
+    return needed + PADDING if needed else 0
+
+
+def record_bytes(plan: ConvergencePlan) -> int:
+    """Bytes of the barriers' records."""
     every = [i for b in plan.cfg.blocks for i in b.instructions if i.mnemonic == "BAR"]
     if not plan.polled and not any(i.has("RED") for i in every):
         return 0
-    return AREA + PADDING + (MEETINGS if any(map(is_meeting, every)) else 0)
+    return AREA + (MEETINGS if any(map(is_meeting, every)) else 0)
 
 
 class Barriers:
@@ -48,7 +58,8 @@ class Barriers:
         # A number from a register may be 0, so barrier 0 must be a record like the others.
         self.records_all = any(not isinstance(i.get("barrier"), Imm) for i in every)
         self.whole = [i for i in every if self._is_polled(i) and not self._has_count(i)]
-        self.area = max(barrier_bytes(machine.plan) - PADDING, 0)
+        self.area = max(shared_bytes(machine.plan) - PADDING, 0)
+        self.begin = SIZE if reserved(machine.plan.cfg) == "begin" else 0
 
     @staticmethod
     def _has_count(ins: Instruction) -> bool:
@@ -89,16 +100,21 @@ class Barriers:
         c.raw(Inst("ds_add_u32", (address, c.to_v(value)), imm=offset))
 
     def prologue(self, c: RuleEmitter) -> None:
-        """Clears the area; every wave does so, and none continues before it is done."""
-        if not self.area:
+        """Clears the area, and what CUDA's headers use at the beginning; every wave does so, and
+        none continues before it is done."""
+        if not self.area and not self.begin:
             return
         save = c.stemp()
         c.raw(Inst("s_mov_b32", (save, EXEC)))
         c.raw(Inst("s_mov_b32", (EXEC, ALL_ONES)))
-        base, at = self._base(c), c.vtemp()
+        base = self._base(c) if self.area else None
+        at = c.vtemp()
         c.emit("v_mbcnt_lo_u32_b32", at, ALL_ONES, ZERO)
         c.emit("v_lshlrev_b32", at, I(2), at)
-        c.emit("v_add_nc_u32", at, base, at)
+        for offset in range(0, self.begin, 128):
+            self._store(c, at, ZERO, offset)
+        if base is not None:
+            c.emit("v_add_nc_u32", at, base, at)
         for offset in range(0, self.area, 128):
             self._store(c, at, ZERO, offset)
         self._drain(c)
@@ -391,4 +407,4 @@ class Barriers:
         return None
 
 
-__all__ = ["Barriers", "barrier_bytes"]
+__all__ = ["Barriers", "record_bytes", "shared_bytes"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from sassxlate.cfg import Cfg
 from sassxlate.errors import LoweringError, Where
 from sassxlate.lowering.abi.kernarg import bank_layout
-from sassxlate.lowering.convergence.barriers import barrier_bytes
+from sassxlate.lowering.convergence.barriers import record_bytes, shared_bytes
 from sassxlate.lowering.regalloc.allocate import allocate
 from sassxlate.lowering.rules import TABLE
 from sassxlate.lowering.select.kernel import select
@@ -49,8 +49,10 @@ def allocation(planned: Planned, vtemps: int) -> Allocated:
         found.unread,
         target=found.target,
     )
-    shared = kernel.shared_size + barrier_bytes(plan)
-    launch, table = kernarg(kernel, cfg, lay, regs.scratch_spill, shared, found.target.threads)
+    shared = kernel.shared_size + shared_bytes(plan)
+    launch, table = kernarg(
+        kernel, cfg, lay, regs.scratch_spill, shared, record_bytes(plan), found.target.threads
+    )
     launch = replace(launch, comes_apart=plan.comes_apart)
     return Allocated(planned, regs, launch, table, vtemps)
 

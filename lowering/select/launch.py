@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
-from sassxlate.cfg import Block, Cfg
+from sassxlate.cfg import Cfg
 from sassxlate.disasm.containers.values import Kernel
-from sassxlate.disasm.sass.instruction import Const, Imm, Instruction, Reg
+from sassxlate.disasm.sass.instruction import Const, Instruction
 from sassxlate.disasm.sass.traits import traits_of
 from sassxlate.errors import LoweringError, Where
 from sassxlate.lowering.abi.hostcalls import ARGUMENTS, functions_of
 from sassxlate.lowering.abi.kernarg import BankLayout, Fill, LaunchInfo
 from sassxlate.lowering.abi.link import GRID_WORKSPACE
+from sassxlate.lowering.abi.reserved_shared import read_words, word_at_end, words_90
 from sassxlate.lowering.select.clusters import cluster_fills
 
 STACK = 1024  # bytes of stack per lane if the cubin requests less; CUDA's default limit
@@ -86,19 +87,13 @@ def stack_bytes(kernel: Kernel, cfg: Cfg) -> int:
     return (max(kernel.local_size, STACK if uses_stack(cfg) else 0) + 15) & ~15
 
 
-# The shared memory that the toolkit's headers use at the beginning of a block's, below its own
-# variables: offset in constant bank 0 -> value (an H100's driver 580, %reserved_smem_offset_end and
-# _1 of PTX).  Before sm_90 it is at the end, where the launcher has none: SX0413.
-_RESERVED_SHARED = {90: {0x68: 0x120, 0x6C: 0}}
-
-
-def reserved_fills(kernel: Kernel, cfg: Cfg) -> tuple[Fill, ...]:
-    """What the launcher writes to the words that say where that memory is; nothing if the kernel
-    reads none."""
-    words = _RESERVED_SHARED.get(kernel.arch, {})
-    blocks = cfg.blocks if words else ()
-    read = {place for block in blocks for _, place in _words(block)}
-    return tuple(Fill(at, "u32", value) for at, value in words.items() if at in read)
+def _reserved_fills(cfg: Cfg, polled: int, fixed: int) -> list[Fill]:
+    """The words that say where CUDA's headers have shared memory; ``polled`` is the size of the
+    barriers' area, after dynamic memory, ``fixed`` that of static memory."""
+    fills = [Fill(at, "u32", value) for at, value in words_90(cfg).items()]
+    if (word := word_at_end(cfg)) is not None:
+        fills.append(Fill(word, "reserved_shared", ((fixed + 15) & ~15) + polled))
+    return fills
 
 
 def grid_words(kernel: Kernel) -> dict[int, int]:
@@ -110,10 +105,17 @@ def grid_words(kernel: Kernel) -> dict[int, int]:
 
 
 def kernarg(
-    kernel: Kernel, cfg: Cfg, lay: BankLayout, spill: int, lds: int, most_threads: int
+    kernel: Kernel,
+    cfg: Cfg,
+    lay: BankLayout,
+    spill: int,
+    lds: int,
+    polled: int,
+    most_threads: int,
 ) -> tuple[LaunchInfo, dict[int, int]]:
     """The launch of a kernel that spills ``spill`` bytes per lane and has ``lds`` bytes of static
-    LDS, and for each constant bank the offset of its pointer in the kernarg segment.
+    LDS, ``polled`` of them its barriers', and for each constant bank the offset of its pointer in
+    the kernarg segment.
     ``most_threads`` are those of a block where the kernel has no limit of its own."""
     named = constants(cfg)
     banks = banks_used(cfg, named)
@@ -129,31 +131,11 @@ def kernarg(
         reads_word(named, lay.constant3),
         uses_textures(cfg),
         uses_locks(cfg),
-        (*cluster_fills(kernel, named), *reserved_fills(kernel, cfg)),
+        (*cluster_fills(kernel, named), *_reserved_fills(cfg, polled, kernel.shared_size)),
         most_threads=most_threads,
     )
     _refuse_unknown(kernel, lay, cfg, info)
     return info, offsets
-
-
-def _words(block: Block) -> Iterator[tuple[Instruction, int]]:
-    """The words of constant bank 0 that a block reads, as far as it says which: without an index,
-    or at one that a MOV of this block gives (nvcc -G)."""
-    set_to: dict[tuple[str, int], int] = {}
-    for inst in block.instructions:
-        for o in inst.operands.values():
-            if not isinstance(o, Const) or o.bank != 0 or o.ur is not None:
-                continue
-            if o.index is None or o.index.is_zero:
-                yield inst, o.offset
-            elif (index := set_to.get((o.index.file, o.index.index))) is not None:
-                yield inst, o.offset + index
-        for written in inst.writes:
-            set_to.pop((written.file, written.index), None)
-        source, dest = inst.get("Rb"), inst.get("Rd")
-        if inst.mnemonic == "MOV" and inst.guard.is_true and isinstance(source, Imm):
-            assert isinstance(dest, Reg)
-            set_to[dest.file, dest.index] = source.value
 
 
 def _refuse_unknown(kernel: Kernel, lay: BankLayout, cfg: Cfg, info: LaunchInfo) -> None:
@@ -164,7 +146,7 @@ def _refuse_unknown(kernel: Kernel, lay: BankLayout, cfg: Cfg, info: LaunchInfo)
     spans += [(at, 4) for at in grid_words(kernel)]
     spans += [(fill.offset, fill.size) for fill in info.fills]
     for block in cfg.blocks:
-        for inst, place in _words(block):
+        for inst, place in read_words(block):
             if not 0 <= place < kernel.param_base:
                 continue
             if not any(at <= place < at + size for at, size in spans):

@@ -12,6 +12,7 @@ from sassxlate.cfg import liveness
 from sassxlate.disasm.rdna3 import Program, decode
 from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item
 from sassxlate.errors import SassxlateError
+from sassxlate.lowering.abi.reserved_shared import reserved
 from sassxlate.lowering.codeobject.code_object import KernelImage
 from sassxlate.lowering.codeobject.code_object import write as write_code_object
 from sassxlate.lowering.codeobject.source_map import UNALIGNED, source_map
@@ -41,6 +42,8 @@ def module_text(rules: Translated, target: Target) -> str:
         found = _analysed_again(found)
     if rules.launch.heap or any(f.kind in ("textures", "locks") for f in rules.launch.fills):
         raise refused(FORM, "textures, 128-bit atomics or the driver's functions")
+    if reserved(rules.selected.allocated.planned.analysed.cfg):
+        raise refused(FORM, "the shared memory of tiles of several warps")
     if flushes(cfg):  # by the function's mode, if all operations do
         with suppress(Refused):
             return _written(found, rules, target, votes, by_mode=True)

@@ -30,6 +30,8 @@ def _sweep(*values: object) -> Any:
         ("atomic128", "-O3", 90),
         ("clusters", "-O3", 90),
         ("tiles", "-G", 90),
+        ("tiles", "-G", 80),  # the word is read at an index
+        _sweep("tiles", "-O3", 80),
         _sweep("tiles", "-O3", 90),
         _sweep("tiles", "-O3", 120),
         _sweep("tiles", "-G", 120),
@@ -57,22 +59,3 @@ def test_build(
     outcome = run_program(program, environment={"SASSXLATE_CC": str(arch)})
     assert outcome.status == 0, f"{outcome.output}\n{outcome.errors}"
     assert re.match(r"bad 0\s", outcome.output)
-
-
-@pytest.mark.parametrize(
-    "flags",
-    [
-        pytest.param("-O3", marks=pytest.mark.sweep),  # the word itself; -G has it at an index
-        "-G",
-    ],
-)
-def test_no_memory_is_reserved_at_the_end(
-    flags: str, run_program: Callable[..., Any], compiled: Callable[..., Path]
-) -> None:
-    """Before sm_90 the memory of tiles of several warps follows the block's own; with its place
-    read as 0, tiles overwrote variables of the block."""
-    program = compiled(SOURCES / "tiles", [flags], 80)
-    outcome = run_program(program, environment={"SASSXLATE_CC": "80"})
-    assert outcome.status != 0
-    assert "SX0413" in outcome.errors
-    assert "word 0x124" in outcome.errors

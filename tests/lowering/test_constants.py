@@ -56,3 +56,30 @@ def test_unknown_words_of_the_driver_are_refused(text: str) -> None:
     ) as caught:
         translate_kernel(changed, kernel.name)
     assert caught.value.code == "SX0413"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["IADD3 R2, R2, c[0x0][0x124], RZ"], ["MOV R2, 0x124", "LDC R2, c[0x0][R2]"]],
+)
+def test_memory_of_tiles_of_several_warps(words: list[str]) -> None:
+    """Its place, read as it stands or at an index, is after dynamic shared memory, in LDS of its
+    own, which the kernel clears before anything else (it was read as 0: the block's own)."""
+    data = KERNEL.read_bytes()
+    (kernel,) = parse_cubin(data).kernels
+    place = data.index(kernel.code) + AT
+    code = b"".join(
+        assemble(text, 80, AT + 16 * n).to_bytes(16, "little") for n, text in enumerate(words)
+    )
+    changed = parse_cubin(data[:place] + code + data[place + len(code) :])
+    plain = translate_kernel(parse_cubin(data), kernel.name)
+    done = translate_kernel(changed, kernel.name)
+    launch = done.selected.launch
+    fills = {fill.offset: fill for fill in launch.fills}
+    static = (kernel.shared_size + 15) & ~15
+    assert str(fills[0x124]) == f"fill {0x124} reserved_shared {static}"
+    assert launch.lds_static >= plain.selected.launch.lds_static + 288
+    image = launch.kernarg(b"", (32, 1, 1), (1, 1, 1), dynamic_shared=20)
+    assert int.from_bytes(image[0x124:0x128], "little") == static + 32
+    first, *_ = done.assembly.split("s_barrier")
+    assert first.count("ds_store_b32") == 3

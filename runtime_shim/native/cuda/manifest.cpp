@@ -161,6 +161,7 @@ constexpr FillName kFills[] = {
     {"textures", FillInfo::Kind::Textures, false},
     {"locks", FillInfo::Kind::Locks, false},
     {"explicit_cluster", FillInfo::Kind::ExplicitCluster, true},
+    {"reserved_shared", FillInfo::Kind::ReservedShared, true},
 };
 
 size_t fill_width(FillInfo::Kind kind) {

@@ -57,7 +57,8 @@ struct FillInfo {
     BlockX, BlockY, BlockZ, GridX, GridY, GridZ, U32, U64, SharedWindow, DynamicShared, GridId, Bank2, Bank3, Bank4,
     Textures,
     Locks,
-    ExplicitCluster
+    ExplicitCluster,
+    ReservedShared
   } kind = Kind::U32;
   uint64_t offset = 0, value = 0;
 };
