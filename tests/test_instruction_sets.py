@@ -29,6 +29,9 @@ ALLOWED = {
     "_SAME": "texts of both ISAs and of several compilers, that mean the same in a comparison",
     "_PLAIN": "the same",
     "_TARGETS": "the same",
+    "HELPED": "copies that one lane makes for its wave: read by the lane check alone",
+    "_vote": "the moves through which a vote's mask reaches BRA.DIV, and their operands' names",
+    "_plain": "what a block may end with and bring lanes together",
     "step": "the tier's writers of what sees other lanes: a function for each",
 }
 

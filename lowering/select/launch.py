@@ -138,12 +138,20 @@ def kernarg(
     return info, offsets
 
 
+# fence.proxy.alias has two fences and takes the wider one where bit 0 of this word is 0, which it
+# always is here.
+_WIDER_FENCE = {
+    **dict.fromkeys((80, 86, 87, 88, 89), 0x128), 90: 0x18C,
+    **dict.fromkeys((100, 103, 110, 120, 121), 0x2D8),
+}  # fmt: skip
+
+
 def _refuse_unknown(kernel: Kernel, lay: BankLayout, cfg: Cfg, info: LaunchInfo) -> None:
     """SX0413 for a word before the parameters that the driver writes and the launcher does not: it
     would be 0.  Words at an index that is computed are not looked at: they may be parameters'."""
-    known = {lay.descriptor, lay.shared_window, lay.local_window}
+    known = {lay.descriptor, lay.shared_window, lay.local_window, lay.param_pointer}
     spans = [(at, 8) for at in known if at is not None]
-    spans += [(at, 4) for at in grid_words(kernel)]
+    spans += [(at, 4) for at in (*grid_words(kernel), _WIDER_FENCE.get(kernel.arch, -4))]
     spans += [(fill.offset, fill.size) for fill in info.fills]
     for block in cfg.blocks:
         for inst, place in read_words(block):

@@ -7,7 +7,7 @@ CUDA reports an error otherwise.
 
 from __future__ import annotations
 
-from sassxlate.disasm.sass.instruction import Const, Instruction, Mem, Pred, Reg
+from sassxlate.disasm.sass.instruction import Const, Instruction, Mem, Pred, Reg, RegRef
 from sassxlate.disasm.sass.semantics.memory.memory import place, shape, size_of, width_of
 from sassxlate.disasm.sass.semantics.warp_state import Space
 from sassxlate.lowering.llvm.ir_text import Val, const
@@ -116,7 +116,7 @@ def access(lane: Lane, ins: Instruction, guard: Guard, volatile: bool) -> None:
         return
     told, lost = ins.get("Pp"), lane.lost
     if isinstance(told, Pred) and not told.is_true:
-        wanted, lost = lane.truth(told), frozenset()
+        wanted, lost = lane.truth(told), frozenset[RegRef]()
         count = max(1, what.size // 4)
         lane.give("Rd", [const(0, 32)] * count, guard)
         guard = wanted if guard is None else lane.both(guard, wanted)

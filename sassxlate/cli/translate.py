@@ -31,7 +31,6 @@ from sassxlate.disasm.inputs import (
     read_input,
 )
 from sassxlate.errors import SassxlateError
-from sassxlate.lowering.abi.link import function_addresses
 from sassxlate.lowering.codeobject.debug_lines import CubinLines
 from sassxlate.lowering.report.pages import begin
 from sassxlate.notes import quiet
@@ -76,6 +75,8 @@ def _chosen(
 ) -> Iterator[tuple[str, Origin, Cubin, Kernel]]:
     """The requested kernels with the stems of their files, which are distinct; ``lines`` gets the
     line tables of their cubins."""
+    from sassxlate.lowering.abi.link import function_addresses  # which needs NumPy
+
     wanted = parse_arch(arch) if arch else None
     stems: set[str] = set()
     for where, data, cubin in loaded.images():

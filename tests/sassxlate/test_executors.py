@@ -39,9 +39,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     python = [sys.executable, "-m", "distributed.cli.dask_"]
     log = (folder / "log").open("wb")
 
+    # Workers find this file's functions as this process does, and sassxlate where it is installed.
+    (folder / "tests").symlink_to(FIXTURES.parent / "tests")
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+
     def start(what: str, *arguments: str) -> subprocess.Popen[bytes]:
         command = [python[0], "-m", f"{python[2]}{what}", *arguments]
-        return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
+        return subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
 
     local = ("--host", "127.0.0.1", "--no-dashboard")
     scheduler = start("scheduler", *local, "--port", "0", "--scheduler-file", str(file))
