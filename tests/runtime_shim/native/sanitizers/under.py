@@ -34,6 +34,11 @@ def runtime_of(kind: str) -> str | None:
     name = RUNTIMES[kind]
     if name is None:
         return None
+    return found(name)
+
+
+def found(name: str) -> str:
+    """The path of one of the compiler's libraries."""
     done = subprocess.run(
         ["g++", f"-print-file-name={name}"], capture_output=True, text=True, check=True
     )
@@ -57,8 +62,10 @@ def main() -> None:
     ) -> dict[str, str]:
         result = plain(base, libraries, settings, replaced)
         if runtime:
-            # First of all: its functions have to be found before the C library's.
-            result["LD_PRELOAD"] = f"{runtime}:{result['LD_PRELOAD']}"
+            # First of all: its functions have to be found before the C library's.  C++'s is there
+            # from the start: AddressSanitizer stops at the first exception of a program that has
+            # its own.
+            result["LD_PRELOAD"] = f"{runtime}:{found('libstdc++.so.6')}:{result['LD_PRELOAD']}"
         name, _, value = OPTIONS[kind].partition("=")
         suppressions = Path(__file__).with_name(f"{kind}.supp")
         if suppressions.is_file():
