@@ -273,7 +273,9 @@ def test_kernels_are_prepared_on_a_cluster(
         told = json.loads(_invoked("warm", program, *where))
         assert told["done"] == told["kernels"] > 0
         areas = [p for area in ("module", "kernel", "host") for p in (folder / area).rglob("*.*")]
-        found.append({str(p.relative_to(folder)): p.read_bytes() for p in areas})
+        # A process that has compiled helper functions before does not write them (.o) again.
+        kept = [p for p in areas if p.suffix != ".o"]
+        found.append({str(p.relative_to(folder)): p.read_bytes() for p in kept})
     assert any(file.endswith(".sxh") for file in found[0])
     assert found[0] == found[1]
     monkeypatch.setattr("sassxlate.runtime_shim.service.early.spread._do", None)

@@ -30,7 +30,12 @@ TIME_LIMIT_S = 120.0
 def _start(program: Path, cache: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "sassxlate", "run", "--", str(program)],
-        env={**os.environ, "SASSXLATE_CACHE_DIR": str(cache), "SASSXLATE_SERVICE_IDLE": "10"},
+        env={
+            **os.environ,
+            "SASSXLATE_CACHE_DIR": str(cache),
+            "SASSXLATE_SERVICE_IDLE": "10",
+            "SASSXLATE_TIER": "llvm",  # files of the compiler's code are what is lost here
+        },
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
