@@ -13,10 +13,12 @@ from collections.abc import Iterator
 from typing import Final, Literal, TypeAlias
 
 from sassxlate.cfg import Block, Cfg
+from sassxlate.disasm.containers.values import Kernel
 from sassxlate.disasm.sass.instruction import Const, Imm, Instruction, Reg
 
 Place: TypeAlias = Literal["begin", "end"]
 
+KILOBYTE: Final = 1024  # from sm_90 on, at the beginning of a block's shared memory
 SIZE: Final = 3 * 128  # bytes; whole stores of a wave clear it
 
 # The word's offset in constant bank 0 (measured: nvcc 13.0's code for the register of PTX).
@@ -58,6 +60,12 @@ def reserved(cfg: Cfg) -> Place | None:
     word = _WORD_90 if cfg.arch == 90 else _WORD_80
     asked = any(place == word for b in cfg.blocks for _, place in read_words(b))
     return ("begin" if cfg.arch == 90 else "end") if asked else None
+
+
+def static_bytes(kernel: Kernel, cfg: Cfg) -> int:
+    """Bytes of static shared memory; a kernel that has none of its own has the kilobyte, too."""
+    least = KILOBYTE if reserved(cfg) == "begin" else 0
+    return max(kernel.shared_size, least)
 
 
 def words_90(cfg: Cfg) -> dict[int, int]:

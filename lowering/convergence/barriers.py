@@ -16,7 +16,7 @@ from __future__ import annotations
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, V
 from sassxlate.disasm.sass.instruction import Imm, Instruction, Pred, Reg
 from sassxlate.disasm.sass.semantics.warpgroups import FIRST, WARPS, is_meeting
-from sassxlate.lowering.abi.reserved_shared import SIZE, reserved
+from sassxlate.lowering.abi.reserved_shared import KILOBYTE, SIZE, reserved
 from sassxlate.lowering.builder.lane_id import wave_in_group
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
 from sassxlate.lowering.convergence.lane_masks import LaneMasks
@@ -60,6 +60,7 @@ class Barriers:
         self.whole = [i for i in every if self._is_polled(i) and not self._has_count(i)]
         self.area = max(shared_bytes(machine.plan) - PADDING, 0)
         self.begin = SIZE if reserved(machine.plan.cfg) == "begin" else 0
+        self.least = KILOBYTE if self.begin else 0
 
     @staticmethod
     def _has_count(ins: Instruction) -> bool:
@@ -77,7 +78,7 @@ class Barriers:
         if at is None:
             raise c.refuse("barriers in shared memory on this architecture", "SX0424")
         base = c.stemp()
-        fixed = (self.k.shared_size + PADDING - 1) & ~(PADDING - 1)
+        fixed = (max(self.k.shared_size, self.least) + PADDING - 1) & ~(PADDING - 1)
         c.raw(Inst("s_add_u32", (base, c.constant_word(0, at), I(fixed + PADDING - 1))))
         c.raw(Inst("s_and_b32", (base, base, I(-PADDING & 0xFFFFFFFF))))
         return base

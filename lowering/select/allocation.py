@@ -7,6 +7,7 @@ from dataclasses import replace
 from sassxlate.cfg import Cfg
 from sassxlate.errors import LoweringError, Where
 from sassxlate.lowering.abi.kernarg import bank_layout
+from sassxlate.lowering.abi.reserved_shared import static_bytes
 from sassxlate.lowering.convergence.barriers import record_bytes, shared_bytes
 from sassxlate.lowering.regalloc.allocate import allocate
 from sassxlate.lowering.rules import TABLE
@@ -49,7 +50,7 @@ def allocation(planned: Planned, vtemps: int) -> Allocated:
         found.unread,
         target=found.target,
     )
-    shared = kernel.shared_size + shared_bytes(plan)
+    shared = static_bytes(kernel, cfg) + shared_bytes(plan)
     launch, table = kernarg(
         kernel, cfg, lay, regs.scratch_spill, shared, record_bytes(plan), found.target.threads
     )

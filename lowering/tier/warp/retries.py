@@ -1,7 +1,7 @@
 """Loops that retry a compare-and-swap: no lane waits in them for another lane's store.
 
 ``do { e = old; old = CAS(at, e, f(e)); } while (old != e);`` comes back to its head only if the
-memory was changed between the read of ``e`` and the exchange.  Whoever changed it has left its own
+memory was changed between the read of ``e`` and the exchange.  The one that changed it has left its
 loop, so in each turn of a warp's lanes one of them leaves, whatever other lanes do: no lane that
 has left must run for it.  A lock differs in what it expects: a number of its own, not what memory
 had last.

@@ -60,7 +60,7 @@ def test_meanings_and_effects_agree() -> None:
     alone is pure, but for special registers."""
     for name in warp_meanings():
         t = traits_of(name)
-        # USETSHMSZ says how much shared memory a block keeps: nothing that a lane has.
+        # USETSHMSZ says how much shared memory a block keeps: no value of lanes.
         assert t.memory is not None or t.lanes or name in ("S2UR", "USETSHMSZ"), name
     for name in semantics_table():
         t = traits_of(name)

@@ -29,6 +29,12 @@ __global__ void tiles(unsigned *out) {
   o[0] = sum, o[1] = scan, o[2] = all, o[3] = far, o[4] = kept;
 }
 
+// A block without shared memory of its own.
+__global__ void alone(unsigned *out) {
+  auto wide = cg::tiled_partition<128>(cg::this_thread_block());
+  out[threadIdx.x] = cg::reduce(wide, threadIdx.x, cg::plus<unsigned>());
+}
+
 int main() {
   unsigned *out = nullptr;
   static unsigned got[kThreads * 5];
@@ -45,6 +51,9 @@ int main() {
     unsigned want[] = {sum, scan, all, (t & ~63u) + 37, (t + 77) % kThreads * 3 + (t + 99) % kThreads * 5};
     for (int k = 0; k < 5; k++) wrong += got[t * 5 + k] != want[k];
   }
+  alone<<<1, kThreads>>>(out);
+  wrong += cudaMemcpy(got, out, kThreads * sizeof(unsigned), cudaMemcpyDeviceToHost) != cudaSuccess;
+  wrong += got[0] != 8128 || got[kThreads - 1] != 24512;
   std::printf("bad %d\n", wrong);
   return wrong != 0;
 }
