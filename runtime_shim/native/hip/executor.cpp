@@ -72,7 +72,6 @@ bool take_from(Launch &launch, Batch &batch, uint64_t &dropped) {
 class Worker {
  public:
   ~Worker() {
-    for (Fiber *fiber : fibers_) fiber_give(fiber);
     for (Group *group : spare_) {
       free(group->lds);
       if (group->scratch) munmap(group->scratch, group->scratch_capacity);
@@ -82,6 +81,7 @@ class Worker {
 
   // Runs workgroups of `only`, or of any launch if that is null, until there are none to begin.
   void serve(Launch *only) {
+    FloatControls defaults;
     size_t turn = 0;
     for (;;) {
       if (resident_.empty()) {
@@ -195,8 +195,9 @@ class Worker {
     return group.scratch != nullptr;
   }
 
-  static void begin(Group &group) {
+  void begin(Group &group) {
     Launch &launch = *group.launch;
+    group.fibers = &fibers_;
     unsigned count = launch.waves();
     size_t scratch = size_t{count} * 32 * launch.scratch_size;
     group.waves.resize(count);
@@ -213,7 +214,7 @@ class Worker {
       wave.oldest = 0;
       wave.turns = 0;
     }
-    if (!provide(group, scratch)) return out_of_memory(group);
+    if (!provide(group, scratch)) return record_fault(group, out_of_memory());
     if (config().strict) {
       uint64_t salt = strict_mix(group.id[0], uint64_t{group.id[1]} << 32 | group.id[2]);
       strict_fill(group.lds, launch.lds_size, salt);
@@ -224,31 +225,6 @@ class Worker {
     }
   }
 
-  static void out_of_memory(const Group &group) {
-    FaultRecord fault;
-    fault.kind = kFaultMemory;
-    record_fault(group, fault);
-  }
-
-  bool start(Group &group, Wave &wave) {
-    check_time(wave, 0);
-    if (group.launch->aborted.load(std::memory_order_relaxed)) return false;
-    if (fibers_.empty()) {
-      Fiber *fresh = fiber_take();
-      if (!fresh) {
-        out_of_memory(group);
-        return false;
-      }
-      fiber_prepare(fresh, wave_body);
-      fibers_.push_back(fresh);
-    }
-    wave.fiber = fibers_.back();
-    fibers_.pop_back();
-    wave.fiber->user = &wave;
-    fill_registers(group, wave);
-    return true;
-  }
-
   Outcome run(Group &group) {
     for (;;) {
       bool gave_way = false;
@@ -256,7 +232,7 @@ class Worker {
       for (size_t i = 0; i < count; ++i) {
         Wave &wave = group.waves[next];
         if (++next == count) next = 0;
-        if (wave.state == WaveState::New && !start(group, wave)) {
+        if (wave.state == WaveState::New && !begin_wave(group, wave)) {
           stop(group);
           return Outcome::Finished;
         }
@@ -274,8 +250,7 @@ class Worker {
             return Outcome::Finished;
           case Event::Ended:
             now.state = WaveState::Ended;
-            fibers_.push_back(now.fiber);
-            now.fiber = nullptr;
+            fibers_.take_back(now);
             group.executed += now.regs.executed;
             --group.live;
             break;
@@ -299,19 +274,11 @@ class Worker {
     }
   }
 
-  static void release(Group &group) {
-    group.arrived = 0;
-    for (Wave &wave : group.waves)
-      if (wave.state == WaveState::AtBarrier) wave.state = WaveState::Ready;
-  }
-
   // Abandons the waves where they are: compiled code holds no resources to release.
   void stop(Group &group) {
     for (Wave &wave : group.waves) {
       if (!wave.fiber) continue;
-      fiber_prepare(wave.fiber, wave_body);
-      fibers_.push_back(wave.fiber);
-      wave.fiber = nullptr;
+      fibers_.abandon(wave);
       wave.state = WaveState::Ended;
     }
   }
@@ -342,10 +309,9 @@ class Worker {
     uint64_t groups = 0, executed = 0;
   };
 
-
   std::vector<Group *> resident_;
   std::vector<Group *> spare_;
-  std::vector<Fiber *> fibers_;
+  IdleFibers fibers_;
   Batch batch_;
   Ended ended_;
   unsigned waves_ = 0;

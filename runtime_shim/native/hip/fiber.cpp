@@ -12,10 +12,9 @@
 #error "the emulated device runs on x86-64 only"
 #endif
 
-// void sx_switch(void **save, void *load): stores the callee-saved state of the System V ABI (rbx, rbp, r12 to
-// r15, the control bits of MXCSR and of the x87 control word) on the stack, its address in *save, and
-// continues from `load`, which an earlier call or fiber_prepare made.  The control words are loaded only where they
-// differ, which takes as long as the rest of a switch.
+// void sx_switch(void **save, void *load): stores the callee-saved registers of the System V ABI (rbx, rbp, r12 to
+// r15) on the stack, its address in *save, and continues from `load`, which an earlier call or fiber_prepare made.
+// Not the control words: compiled code does not change them, and FloatControls has set them for all fibers.
 asm(R"(
   .text
   .hidden sx_switch
@@ -30,19 +29,8 @@ sx_switch:
   pushq %r13
   pushq %r14
   pushq %r15
-  subq $8, %rsp
-  stmxcsr (%rsp)
-  fnstcw 4(%rsp)
-  movl (%rsp), %eax
-  movzwl 4(%rsp), %edx
   movq %rsp, (%rdi)
   movq %rsi, %rsp
-  cmpl (%rsp), %eax
-  jne 1f
-  cmpw 4(%rsp), %dx
-  jne 1f
-0:
-  addq $8, %rsp
   popq %r15
   popq %r14
   popq %r13
@@ -50,10 +38,6 @@ sx_switch:
   popq %rbx
   popq %rbp
   ret
-1:
-  ldmxcsr (%rsp)
-  fldcw 4(%rsp)
-  jmp 0b
   .cfi_endproc
   .size sx_switch, .-sx_switch
 
@@ -102,6 +86,13 @@ void begin(Fiber *fiber) {
 
 }  // namespace
 
+FloatControls::FloatControls() {
+  asm volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(mxcsr_), "=m"(x87_));
+  asm volatile("ldmxcsr %0\n\tfldcw %1" : : "m"(kMxcsrDefault), "m"(kX87Default));
+}
+
+FloatControls::~FloatControls() { asm volatile("ldmxcsr %0\n\tfldcw %1" : : "m"(mxcsr_), "m"(x87_)); }
+
 Fiber *fiber_take() {
   {
     std::lock_guard<std::mutex> guard(pool().mutex);
@@ -134,16 +125,14 @@ void fiber_give(Fiber *fiber) {
 
 void fiber_prepare(Fiber *fiber, void (*body)(Fiber *)) {
   fiber->body = body;
-  // The frame that sx_switch pops: control words, r15, r14, r13 (begin), r12 (fiber), rbx, rbp, return
-  // address.  After the return the stack is a multiple of 16, as before any call.
+  // The frame that sx_switch pops: r15, r14, r13 (begin), r12 (fiber), rbx, rbp, return address.  After the return the
+  // stack is a multiple of 16, as before any call.
   struct Frame {
-    uint32_t mxcsr;
-    uint16_t x87, pad;
     void *r15, *r14, *r13, *r12, *rbx, *rbp, *rip;
   };
   uintptr_t top = reinterpret_cast<uintptr_t>(fiber->mapping + fiber->mapping_size) - 64 - fiber->colour;
   fiber->marks.prepare(fiber->mapping + kGuard, fiber->mapping_size - kGuard);
-  Frame frame = {kMxcsrDefault, kX87Default, 0, nullptr, nullptr, reinterpret_cast<void *>(&begin), fiber,
+  Frame frame = {nullptr, nullptr, reinterpret_cast<void *>(&begin), fiber,
                  nullptr, nullptr, reinterpret_cast<void *>(&sx_fiber_start)};
   fiber->sp = reinterpret_cast<void *>(top - sizeof frame);
   memcpy(fiber->sp, &frame, sizeof frame);

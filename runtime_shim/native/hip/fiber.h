@@ -25,16 +25,29 @@ Fiber *fiber_take();
 // Puts a fiber back into the pool, whatever it was doing.
 void fiber_give(Fiber *fiber);
 
-// Makes the fiber begin `body` (which must never return) when it is next resumed, with the floating-point
-// control words at their defaults: rounding to nearest, denormals kept, exceptions masked.
+// Makes the fiber begin `body` (which must never return) when it is next resumed.
 void fiber_prepare(Fiber *fiber, void (*body)(Fiber *));
 
 // Runs the fiber until it suspends itself.
 void fiber_resume(Fiber *fiber);
 // Called on the fiber: goes back to fiber_resume's caller.
 void fiber_suspend(Fiber *fiber);
-// Called on `fiber`: suspends it and continues with `next`, which suspended itself or passed on earlier; fiber_resume's
-// caller then gets control from `next`.
+// Called on `fiber`: suspends it and continues with `next`, which was prepared, suspended itself or passed on earlier;
+// fiber_resume's caller then gets control from `next`.
 void fiber_pass(Fiber *fiber, Fiber *next);
+
+// The calling thread's floating-point control words at their defaults (rounding to nearest, denormals kept, exceptions
+// masked) while this lives; then what they were.  Fibers run with the thread's.
+class FloatControls {
+ public:
+  FloatControls();
+  ~FloatControls();
+  FloatControls(const FloatControls &) = delete;
+  FloatControls &operator=(const FloatControls &) = delete;
+
+ private:
+  uint32_t mxcsr_ = 0;
+  uint16_t x87_ = 0;
+};
 
 }  // namespace sx

@@ -18,13 +18,15 @@ void suspend(Wave *wave, Event event) {
   fiber_suspend(wave->fiber);
 }
 
-// The wave that the scheduler would run next, if it is of the same round and has begun; otherwise null.
-Wave *next_begun(const Wave &wave) {
+// The wave that the scheduler would run next, if it is of the same round, and ready or made so; otherwise null.
+Wave *next_ready(Wave &wave) {
   Group &group = *wave.group;
   size_t index = size_t{wave.index} + 1;
   if (index == group.waves.size()) index = 0;
+  if (index == group.first_wave) return nullptr;
   Wave &next = group.waves[index];
-  return index != group.first_wave && next.state == WaveState::Ready ? &next : nullptr;
+  if (next.state == WaveState::New && !begin_wave(group, next)) return nullptr;
+  return next.state == WaveState::Ready ? &next : nullptr;
 }
 
 Wave *wave_of(SxWave *w) { return static_cast<Wave *>(w->host); }
@@ -35,12 +37,23 @@ void runtime_barrier(SxWave *w, uint32_t) {
   Wave *wave = wave_of(w);
   Group &group = *wave->group;
   if (group.live == 1) return;  // no other wave to wait for
-  Wave *next = group.arrived + 1 < group.live ? next_begun(*wave) : nullptr;
-  if (!next) return suspend(wave, Event::Barrier);
   // Without a way through the scheduler: half the switches, and the processor foresees where they lead.
   wave->event = Event::Barrier;
-  wave->state = WaveState::AtBarrier;
-  ++group.arrived;
+  Wave *next = nullptr;
+  if (group.arrived + 1 < group.live) {
+    next = next_ready(*wave);
+    if (!next) return suspend(wave, Event::Barrier);
+    wave->state = WaveState::AtBarrier;
+    ++group.arrived;
+  } else {
+    if (group.launch->aborted.load(std::memory_order_relaxed)) return suspend(wave, Event::Barrier);
+    release(group);
+    // There is another: more than one is live, and none of them waits now.
+    for (size_t index = wave->index; !next;) {
+      if (++index == group.waves.size()) index = 0;
+      if (group.waves[index].state == WaveState::Ready) next = &group.waves[index];
+    }
+  }
   fiber_pass(wave->fiber, next->fiber);
 }
 
@@ -157,9 +170,50 @@ uint64_t runtime_message(SxWave *, uint32_t simm16, uint32_t, uint32_t) {
 SxRuntime g_runtime = {runtime_barrier, runtime_yield,   runtime_resolve, runtime_fault,
                             runtime_clock,   runtime_message, 0, 0, {}};
 
+FaultRecord out_of_memory() {
+  FaultRecord fault;
+  fault.kind = kFaultMemory;
+  return fault;
+}
+
+void release(Group &group) {
+  group.arrived = 0;
+  for (Wave &wave : group.waves)
+    if (wave.state == WaveState::AtBarrier) wave.state = WaveState::Ready;
+}
+
+IdleFibers::~IdleFibers() {
+  for (Fiber *fiber : idle_) fiber_give(fiber);
+}
+
+bool IdleFibers::lend(Wave &wave) {
+  if (idle_.empty()) {
+    Fiber *fresh = fiber_take();
+    if (!fresh) return false;
+    fiber_prepare(fresh, wave_body);
+    idle_.push_back(fresh);
+  }
+  wave.fiber = idle_.back();
+  idle_.pop_back();
+  wave.fiber->user = &wave;
+  return true;
+}
+
+void IdleFibers::take_back(Wave &wave) {
+  idle_.push_back(wave.fiber);
+  wave.fiber = nullptr;
+}
+
+void IdleFibers::abandon(Wave &wave) {
+  fiber_prepare(wave.fiber, wave_body);
+  take_back(wave);
+}
+
+namespace {
+
 // A wave's registers are only written when it is first run, which keeps them in the cache.  Of one workgroup of a launch
 // to the next only a few differ, since compiled code has its registers elsewhere.
-void fill_registers(Group &group, Wave &wave) {
+void fill_registers(const Group &group, Wave &wave) {
   const Launch &launch = *group.launch;
   const SxWave &first = launch.templates[wave.index];
   static const bool strict = config().strict;
@@ -179,10 +233,23 @@ void fill_registers(Group &group, Wave &wave) {
   wave.state = WaveState::Ready;
 }
 
+}  // namespace
+
+bool begin_wave(Group &group, Wave &wave) {
+  check_time(wave, 0);
+  if (group.launch->aborted.load(std::memory_order_relaxed)) return false;
+  if (!group.fibers->lend(wave)) {
+    record_fault(group, out_of_memory());
+    return false;
+  }
+  fill_registers(group, wave);
+  return true;
+}
+
 namespace {
 
-// The wave has ended; if the next one of its workgroup has not begun, it continues in the same fiber, without a detour
-// through the scheduler.  Null if the scheduler is to decide.
+// The wave has ended.  The next one of its workgroup that is to run in this fiber, or null where that is for others to
+// say, and the wave's end to be dealt with.
 Wave *follow(Wave &wave) {
   Group &group = *wave.group;
   const Launch &launch = *group.launch;
@@ -202,6 +269,20 @@ Wave *follow(Wave &wave) {
   return &next;
 }
 
+// Gives control to the next wave of the workgroup, which waits in a fiber of its own, or to the scheduler; returns when
+// the fiber has another wave.
+void part(Wave &wave) {
+  Group &group = *wave.group;
+  Fiber *fiber = wave.fiber;
+  Wave *next = group.arrived + 1 < group.live ? next_ready(wave) : nullptr;
+  if (!next) return suspend(&wave, Event::Ended);
+  wave.state = WaveState::Ended;
+  group.executed += wave.regs.executed;
+  --group.live;
+  group.fibers->take_back(wave);
+  fiber_pass(fiber, next->fiber);
+}
+
 }  // namespace
 
 void wave_body(Fiber *fiber) {
@@ -212,7 +293,7 @@ void wave_body(Fiber *fiber) {
       wave->group->launch->function->entry.load(std::memory_order_acquire)(&wave->regs);
       next = follow(*wave);
     }
-    suspend(wave, Event::Ended);
+    part(*wave);
   }
 }
 

@@ -16,6 +16,26 @@ enum class WaveState : uint8_t { New, Ready, AtBarrier, Ended };
 enum class Event : uint8_t { Ended, Barrier, Gave, Slept, Turn, Stopped };
 
 struct Group;
+struct Wave;
+
+// A worker's fibers that no wave has.
+class IdleFibers {
+ public:
+  IdleFibers() = default;
+  ~IdleFibers();
+  IdleFibers(const IdleFibers &) = delete;
+  IdleFibers &operator=(const IdleFibers &) = delete;
+
+  // Makes one run the wave when it is next resumed; false where memory is exhausted.
+  bool lend(Wave &wave);
+  // Takes the wave's fiber, which is suspended at the end of a wave, or is about to pass on there.
+  void take_back(Wave &wave);
+  // The same of a fiber that is anywhere else: it begins anew.
+  void abandon(Wave &wave);
+
+ private:
+  std::vector<Fiber *> idle_;
+};
 
 struct alignas(64) Wave {
   SxWave regs;
@@ -34,6 +54,7 @@ struct alignas(64) Wave {
 
 struct Group {
   Launch *launch = nullptr;
+  IdleFibers *fibers = nullptr;  // of the worker that has begun it
   uint32_t id[3] = {0, 0, 0};
   unsigned live = 0, arrived = 0;
   unsigned first_wave = 0;  // the wave that is run first
@@ -52,8 +73,15 @@ extern SxRuntime g_runtime;
 // What a fiber runs: waves, each from its start to its end.  `user` of the fiber is the first one.
 [[noreturn]] void wave_body(Fiber *fiber);
 
-// The state of a wave that is about to run for the first time; it is ready then.
-void fill_registers(Group &group, Wave &wave);
+// Gives a new wave a fiber and its first registers; it is ready then.  False if it cannot begin: the launch has failed
+// (also by this: no memory, or no time is left).
+bool begin_wave(Group &group, Wave &wave);
+
+// All live waves have arrived at the barrier: they are ready.
+void release(Group &group);
+
+// Of a launch for whose fibers or scratch there is no memory.
+FaultRecord out_of_memory();
 
 // The first fault of a launch counts; it ends the launch.
 void record_fault(const Group &group, FaultRecord fault);

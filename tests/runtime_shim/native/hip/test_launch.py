@@ -115,6 +115,20 @@ def test_waves_that_ended_do_not_hold_up_a_barrier(hip: Hip, modules: list[int])
     hip.free(out)
 
 
+@pytest.mark.parametrize("waves", [1, 2, 3, 8, 32])
+def test_waves_that_give_way_and_end_between_barriers(
+    hip: Hip, modules: list[int], waves: int
+) -> None:
+    function = kernel(hip, modules, Kernel("meet", group_size=4 * 32))
+    groups = 2 * waves + 40
+    out = hip.malloc(4 * groups * waves)
+    hip.ok("hipMemset", c_void_p(out), 0xFF, c_size_t(4 * groups * waves))
+    assert hip.launch(function, groups, 32 * waves, struct.pack("<QI", out, waves)) == 0
+    expected = [(5 * w + g) % (waves + 1) for g in range(groups) for w in range(waves)]
+    assert hip.words(out, groups * waves) == expected
+    hip.free(out)
+
+
 @pytest.mark.parametrize("sleeps", [0, 1])
 @pytest.mark.parametrize(
     ("groups", "cooperative"), [(2, False), (200, False), (200, True), (1500, True)]
@@ -152,6 +166,17 @@ def test_the_environment_of_a_wave(hip: Hip, modules: list[int]) -> None:
         assert (lds, scratch, clocks, dirty, message, base) == (128, 1008, 1, 0, 1, 1)  # in steps
         assert (exec_, frame) == (0x7F, 0)
     hip.free(out)
+
+
+def test_the_rounding_of_the_application_is_not_that_of_waves(script: Script) -> None:
+    done = script("""
+upward, libm = 0x800, ctypes.CDLL("libm.so.6")
+libm.fesetround(upward)  # the library's threads, which begin with the first launch, inherit it
+module, out = hip.load(build([Kernel("environment", group_size=100)])), hip.malloc(64)
+status = hip.launch(hip.function(module, "environment"), 1, 7, struct.pack("<Q", out), shared=20)
+print(status, hex(hip.words(out, 1)[0] & 0xFFC0), libm.fegetround() == upward)
+""")
+    assert done.stdout == "0 0x1f80 True\n", done.stderr
 
 
 def test_arguments_by_metadata_hidden_ones_and_extra(hip: Hip, modules: list[int]) -> None:

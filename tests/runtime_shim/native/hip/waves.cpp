@@ -82,6 +82,26 @@ ENTRY early(Wave *w) {
   if (wave == 0) store32(w, out + 4ull * w->sgpr[15], 10, 12, 0);
 }
 
+/* Waves meet at barriers, each as often as `meetings` says, and give way between some of them.  After each meeting
+ * every wave that took part has said so, and none is more than one ahead; out[group * waves + wave] is its count. */
+static inline uint32_t meetings(uint32_t wave, uint32_t group, uint32_t waves) { return (wave * 5 + group) % (waves + 1); }
+ENTRY meet(Wave *w) {
+  uint64_t out = arg64(w, 0);
+  uint32_t waves = arg32(w, 8), wave = w->v0[0] / 32, group = w->sgpr[15], round = 0;
+  volatile uint32_t *lds = (volatile uint32_t *)w->lds;
+  for (; round < meetings(wave, group, waves); ++round) {
+    if ((wave * 7 + round * 3 + group) % 4 == 0) {
+      w->fuel = wave & 1;
+      w->rt->yield(w, 4);
+    }
+    lds[wave] = round + 1;
+    w->rt->barrier(w, 8);
+    for (uint32_t k = 0; k < waves; ++k)
+      if (meetings(k, group, waves) > round && lds[k] - (round + 1) > 1) w->rt->fault(w, SX_FAULT_TRAP, 12, 0, k);
+  }
+  store32(w, out + 4ull * (group * waves + wave), round, 16, 0);
+}
+
 /* A barrier over the whole grid, three times: needs all workgroups in flight.  One wave a workgroup. */
 ENTRY grid(Wave *w) {
   uint64_t counter = arg64(w, 0), out = arg64(w, 8);
