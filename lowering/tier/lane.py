@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from sassxlate.disasm.containers.values import Kernel
 from sassxlate.disasm.sass.instruction import (
     Const,
     Imm,
@@ -33,6 +34,18 @@ _CYCLES, _NANOSECONDS = 20, 10  # in one of its ticks, as the rules say it (rule
 LINE = 16  # SASS offset / LINE + 1 is the line number in debug locations
 
 
+def argument(offset: int, width: int) -> str:
+    """The function's argument at an offset in the kernel's arguments."""
+    return f"%arg{width}.{offset}"
+
+
+def literals(kernel: Kernel) -> bytes:
+    """The kernel's constant bank 2, in which nvcc puts numbers of the code: no program writes to
+    it.  Empty if relocations change it."""
+    section = f".nv.constant2.{kernel.name}"
+    return b"" if any(r.section == section for r in kernel.relocs) else kernel.constant2
+
+
 class Lane:
     """The function under construction, and where its values are."""
 
@@ -46,6 +59,8 @@ class Lane:
         self.grid = grid_words(found.kernel)
         self.fills: dict[str, int] = {f.kind: f.offset for f in launch.fills}
         self.slots: set[str] = set()
+        self.arguments: set[tuple[int, int]] = set()  # that are read: offset, width
+        self.literals = literals(found.kernel)
         self.uses_stack = False
         self.ins: Instruction | None = None
         self.ticks: Val | None = None  # a reading of the clock by the current instruction
@@ -149,13 +164,13 @@ class Lane:
     # -- constants --------------------------------------------------------------------------------
 
     def kernarg(self, offset: int, width: int = 32) -> Val:
-        """A word of the kernel's arguments, which are constant bank 0 and the banks' addresses."""
-        place = self.fn.emit(f"getelementptr i8, ptr addrspace(4) %karg, i64 {offset}")
-        align = 8 if width == 64 and offset % 8 == 0 else 4
-        ref = self.fn.emit(
-            f"load i{width}, ptr addrspace(4) {place}, align {align}, !invariant.load !0"
-        )
-        return Val(ref, width, False)
+        """A word of the kernel's arguments, which are constant bank 0 and the banks' addresses.
+
+        It is an argument of the function, for which LLVM writes the load: at the entry and joined
+        with its neighbours, as in clang's code.
+        """
+        self.arguments.add((offset, width))
+        return Val(argument(offset, width), width, False)
 
     def const(self, operand: Const, word: int) -> Val:
         if operand.ur is not None:
@@ -172,6 +187,8 @@ class Lane:
         return self.d.lshr(low, const(8 * (place & 3), 32))
 
     def constant_word(self, bank: int, place: int) -> Val:
+        if bank == 2 and place + 4 <= len(self.literals):
+            return const(int.from_bytes(self.literals[place : place + 4], "little"), 32)
         if bank:
             return self._constant_at(self.bank_pointer(bank), place)
         if place == self.layout.stack_top:
@@ -293,4 +310,4 @@ class Lane:
         self.fn.label(after, keep=True)
 
 
-__all__ = ["LINE", "Guard", "Lane"]
+__all__ = ["LINE", "Guard", "Lane", "argument", "literals"]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sassxlate.lowering.target import Target
 from sassxlate.lowering.tier.control import Blocks
-from sassxlate.lowering.tier.lane import Lane
+from sassxlate.lowering.tier.lane import Lane, argument
+from sassxlate.lowering.tier.refusal import FORM, refused
 
 NAME = "kernel"
 TRIPLE = "amdgcn-amd-amdhsa"
@@ -36,11 +39,30 @@ def attributes(lane: Lane, target: Target) -> str:
     return f"nounwind null_pointer_is_valid {' '.join(said)}"
 
 
+def parameters(read: Iterable[tuple[int, int]], size: int) -> str:
+    """The function's parameters: those words of the kernel's ``size`` bytes of arguments that are
+    ``read`` by themselves (offset, width), each at its offset, and arrays for what is between.
+
+    Raises Refused SX0460 if some overlap or are not aligned to their width.
+    """
+    out: list[str] = []
+    at = 0
+    for offset, width in (*sorted(read), (size & ~3, 0)):
+        if offset < at or offset % 4 or offset % (width // 8 or 4):
+            raise refused(FORM, "arguments that overlap")
+        if offset > at:
+            out.append(f"[{(offset - at) // 4} x i32] %gap.{at}")
+        if width:
+            out.append(f"i{width} {argument(offset, width)}")
+        at = offset + width // 8
+    return ", ".join(out)
+
+
 def text(lane: Lane, blocks: Blocks, target: Target) -> str:
     """The module, with a debug location for each instruction whose line is that of SASS."""
     fn = lane.fn
     lane.module.declare("ptr addrspace(4) @llvm.amdgcn.kernarg.segment.ptr()")
-    entry = ["  %karg = call ptr addrspace(4) @llvm.amdgcn.kernarg.segment.ptr()"]
+    entry = ["  %karg = call align 16 ptr addrspace(4) @llvm.amdgcn.kernarg.segment.ptr()"]
     if lane.uses_stack:
         size = max(lane.stack, 16)
         entry.append(f"  %stack = alloca [{size} x i8], align 16, addrspace(5)")
@@ -54,13 +76,13 @@ def text(lane: Lane, blocks: Blocks, target: Target) -> str:
     ]
     lines = "\n".join(["entry:", *entry, *body])
     declared = "".join(f"declare {d}\n" for d in lane.module.declarations)
-    argument = f"ptr addrspace(4) byref([{lane.launch.kernarg_size} x i8]) align 16 %args"
+    given = parameters(lane.arguments, lane.launch.kernarg_size)
     locations = "".join(
         f"!{n} = !DILocation(line: {line}, scope: !4)\n" for n, line in enumerate(numbers, 100)
     )
     return (
         f'target triple = "{TRIPLE}"\n{declared}'
-        f"define amdgpu_kernel void @{NAME}({argument}) #0 !dbg !4 {{\n{lines}\n}}\n"
+        f"define amdgpu_kernel void @{NAME}({given}) #0 !dbg !4 {{\n{lines}\n}}\n"
         f"attributes #0 = {{ {attributes(lane, target)} }}\n"
         "!llvm.module.flags = !{!1, !2, !9}\n!llvm.dbg.cu = !{!3}\n!0 = !{}\n"
         '!1 = !{i32 1, !"amdhsa_code_object_version", i32 500}\n'
@@ -74,4 +96,4 @@ def text(lane: Lane, blocks: Blocks, target: Target) -> str:
     )
 
 
-__all__ = ["FEATURES", "NAME", "TRIPLE", "text"]
+__all__ = ["FEATURES", "NAME", "TRIPLE", "parameters", "text"]

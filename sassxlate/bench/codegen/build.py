@@ -59,6 +59,14 @@ def programs(fixtures: Path) -> list[BuiltProgram]:
     ]
 
 
+def of_folder(folder: Path) -> list[BuiltProgram]:
+    """A program of each .cu file of a folder, by name.  UsageError SX0831 if there is none."""
+    found = [BuiltProgram(path.stem, path, ()) for path in sorted(folder.glob("*.cu"))]
+    if not found:
+        raise UsageError("SX0831", f"no .cu file in {folder}")
+    return found
+
+
 def compilers() -> Compilers:
     """Both compilers.
 
@@ -90,10 +98,11 @@ def run(command: Sequence[str | Path]) -> None:
         raise UsageError("SX0830", f"{Path(command[0]).name} {command[-1]}: {said[-300:]}")
 
 
-def executable(tools: Compilers, program: BuiltProgram, out: Path) -> Path:
+def executable(tools: Compilers, program: BuiltProgram, fixtures: Path, out: Path) -> Path:
     """Builds the program for sm_80, with only SASS."""
     code = f"arch=compute_{ARCH},code=sm_{ARCH}"
-    flags = ["-O3", "-std=c++17", *program.flags, "-gencode", code]
+    include = f"-I{fixtures / 'programs' / 'src'}"
+    flags = ["-O3", "-std=c++17", include, *program.flags, "-gencode", code]
     run([*tools.nvcc.command, *flags, "-o", out, program.source])
     return out
 
@@ -130,9 +139,9 @@ def code_object(
     # nvcc's spelling; its other options do not concern the device.
     own = ["-ffp-contract=off"] if "-fmad=false" in program.flags else []
     text, plain = out.with_suffix(".s"), out.with_suffix(".o")
-    include = f"-I{fixtures / 'codegen'}"
+    include = [f"-I{fixtures / 'codegen'}", f"-I{fixtures / 'programs' / 'src'}"]
     flags = [*FLAGS, f"--offload-arch={target.name}", *own]
-    run([*tools.clang, *flags, *linked, include, "-S", "-o", text, program.source])
+    run([*tools.clang, *flags, *linked, *include, "-S", "-o", text, program.source])
     machine = ("--target=amdgcn-amd-amdhsa", f"-mcpu={target.name}")
     run([*tools.clang, *machine, "-c", "-o", plain, text])
     run([*tools.linker, "-shared", plain, "-o", out])

@@ -162,7 +162,7 @@ def _program(
     target: Target,
     engine: str,
 ) -> list[KernelComparison]:
-    path = builds.executable(tools, program, folder / program.name)
+    path = builds.executable(tools, program, fixtures, folder / program.name)
     out = folder / f"{program.name}.hsaco"
     theirs = builds.code_object(tools, program, fixtures, out, target)
     launches = replay.recorded(path, folder, target.name)
@@ -189,9 +189,11 @@ def measure(
     folder: Path | None = None,
     target: Target = DEFAULT,
     engine: str = "rules",
+    sources: Path | None = None,
 ) -> list[KernelComparison]:
     """A row for each kernel that the programs launch, in the programs' order, for a target.
-    ``engine`` writes our code: rules, llvm or best.
+    ``engine`` writes our code: rules, llvm or best.  The programs are those of the fixtures, or the
+    .cu files of the folder ``sources``.
 
     Raises:
         UsageError: SX0817, a program does not pass; SX0830, a compiler is missing or fails;
@@ -199,8 +201,9 @@ def measure(
     """
     tools = builds.compilers()
     rows: list[KernelComparison] = []
+    programs = builds.of_folder(sources) if sources else builds.programs(fixtures)
     with tempfile.TemporaryDirectory(prefix="sassxlate-codegen-") as made:
-        for program in builds.programs(fixtures):
+        for program in programs:
             if re.search(pattern, program.name):
                 rows += _program(tools, program, fixtures, folder or Path(made), target, engine)
     return rows

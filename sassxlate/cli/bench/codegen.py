@@ -19,6 +19,12 @@ from sassxlate.output import print_json, print_lines
 @fixtures_option
 @only_option
 @click.option(
+    "--sources",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="The programs are the .cu files of this folder, which check themselves.",
+)
+@click.option(
     "--pairs",
     nargs=2,
     type=FILE,
@@ -48,6 +54,7 @@ from sassxlate.output import print_json, print_lines
 def command(
     given: str | None,
     pattern: str,
+    sources: Path | None,
     pairs: tuple[Path, Path] | None,
     arch: str,
     engine: str,
@@ -71,6 +78,8 @@ def command(
     processor = target_named(target)
     if processor != DEFAULT and (bless or check):
         raise UsageError("SX0831", f"the page is of {DEFAULT.name}: --bless and --check need it")
+    if sources is not None and (bless or check or pairs):
+        raise UsageError("SX0831", "--bless, --check and --pairs take no --sources")
     if engine != "rules" and (bless or check or pairs):
         raise UsageError("SX0831", "--bless, --check and --pairs are of the rules' code")
     folder = fixtures(given)
@@ -79,7 +88,7 @@ def command(
         wrong = _pairs(folder, page, pairs, arch, processor, pattern, bless, check, form)
     else:
         reasons = bench.explained(folder)
-        rows = bench.measure(folder, pattern, target=processor, engine=engine)
+        rows = bench.measure(folder, pattern, target=processor, engine=engine, sources=sources)
         if form == "json":
             print_json("bench-codegen", {"kernels": [row.as_dict() for row in rows]})
         else:

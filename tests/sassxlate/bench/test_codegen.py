@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from sassxlate import toolchain
+from sassxlate.bench.codegen import build as builds
 from sassxlate.bench.codegen import compare as bench
 from sassxlate.bench.codegen import table as report
+from sassxlate.errors import UsageError
 
 pytestmark = pytest.mark.usefixtures("valid_documents")
 
@@ -105,3 +107,19 @@ def test_one_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SASSXLATE_CACHE_DIR", str(tmp_path))
     _measured("codegen", "--check")
+
+
+def test_a_folder_without_sources_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no \.cu file"):
+        builds.of_folder(tmp_path)
+
+
+@pytest.mark.sweep
+@needs_compilers
+def test_the_held_out_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SASSXLATE_CACHE_DIR", str(tmp_path))
+    folder = str(ROOT / "fixtures" / "held_out")
+    done = _measured("codegen", "--sources", folder, "--engine", "llvm", "--format", "json")
+    ratios = [kernel["dynamic_ratio"] for kernel in json.loads(done)["kernels"]]
+    assert len(ratios) == 20
+    assert bench.geometric_mean(ratios) <= 1.12
