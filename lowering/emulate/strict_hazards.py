@@ -64,6 +64,9 @@ TEXT: dict[Check, str] = {
 }
 
 
+WIDE_SUMS = frozenset({"v_mad_u64_u32", "v_mad_i64_i32"})
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A violation at `pc`; `source` is the instruction that caused it (byte offsets)."""
@@ -285,10 +288,19 @@ def _hazards(p: Pending, step: DecodedStep) -> Iterator[Finding]:
         yield Finding(Check.PERMLANE, step.pc, p.cmpx)
     if row.is_wmma and p.matrix & _vgprs(inst.args[1:3]):
         yield Finding(Check.MATRIX, step.pc, step.pc)
-    if inst.op in ("v_mad_u64_u32", "v_mad_i64_i32"):
+    if inst.op in WIDE_SUMS:
         both = _vgprs(inst.args[:1]) & reads(inst)
-        if both:
+        if both and overwritten_half(inst) is None:
             yield Finding(Check.MAD, step.pc, step.pc, min(both))
+
+
+def overwritten_half(inst: Inst) -> RRef | None:
+    """The register that holds the high half of a wide multiply-add's addend and gets the low half
+    of its result; None if the two overlap otherwise, or not at all.  The low half of the result
+    does not depend on it: where nothing reads the high half, LLVM has an undefined addend there."""
+    result, factors, addend = (_vgprs(inst.args[a:b]) for a, b in ((0, 1), (2, 4), (4, 5)))
+    both = result & addend
+    return min(result) if not result & factors and both == {min(result)} == {max(addend)} else None
 
 
 def _issue(p: Pending, step: DecodedStep) -> None:

@@ -85,6 +85,26 @@ def test_twenty_seeds(name: str, size: str, arch: int, run_program: Run, build: 
 
 
 @pytest.mark.sweep
+@pytest.mark.parametrize("arch", [75, 80, 86, 89, 90, 120])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_twenty_seeds_of_the_optimising_tier(
+    name: str, arch: int, run_program: Run, build: Build
+) -> None:
+    """All seeds are run, and those that fail are named."""
+    executable = build(name, [arch])
+    failed: dict[int, str] = {}
+    for seed in range(20):
+        options = ["--engine", "llvm", "--strict", "--seed", str(seed)]
+        done = run_program(executable, PROGRAMS[name].sizes["small"], options=options)
+        try:
+            done.check(name, "small", arch=None)
+        except AssertionError:
+            failed[seed] = done.errors.splitlines()[-1] if done.errors else done.output[-200:]
+    print(f"{name} sm_{arch}: {20 - len(failed)} of 20 seeds passed by the optimising tier")
+    assert not failed
+
+
+@pytest.mark.sweep
 @pytest.mark.parametrize("arch", [80, 90])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_left_out_waits(

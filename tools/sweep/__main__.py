@@ -39,7 +39,7 @@ def _run(given: argparse.Namespace) -> int:
     made = plan.groups(given.seed, given.shape or None)
     groups = plan.in_turn([g for g in made if int(g.name[-3:]) % given.every == given.every - 1])
     work = [
-        (group, Settings(given.results.absolute(), nvcc, arch, flags, RUNNER))
+        (group, Settings(given.results.absolute(), nvcc, arch, flags, RUNNER, engine=given.engine))
         for group in groups
         for flags in given.flags
         for arch in given.arch
@@ -75,6 +75,7 @@ def main() -> int:
     run.add_argument("--limit", type=float, default=1e9, help="seconds")
     run.add_argument("--jobs", type=int, default=1, help="groups at a time")
     run.add_argument("--cluster", help="a Dask scheduler whose workers do them: tcp://HOST:PORT")
+    run.add_argument("--engine", default="", choices=("", "llvm", "best"), help="writes the code")
     _seed(run)
     run.set_defaults(do=_run)
     shown = commands.add_parser("table", help="compare results with the truth")

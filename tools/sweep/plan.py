@@ -35,7 +35,7 @@ FLAGS = {
     "nofma": ("--fmad=false",),
     "rdc": ("-rdc=true",),
 }
-ARCHES = (75, 80, 89, 90, 120)
+ARCHES = (75, 80, 86, 89, 90, 120)
 TRUTHS = ("O3", "O1", "G", "fast", "nofma")  # taken on the GPU
 _FLOATS_ALONE = ("fast", "nofma")
 

@@ -2,8 +2,8 @@
 
 A folder of results has a file ``ARCH.FLAGS.jsonl``, one line per kernel, as :mod:`.driver` writes
 it; ``r`` is the code and the instruction of a refusal, ``s`` how many seconds it
-took, ``x`` the CRC of its source and ``v`` the release of nvcc.  Kernels with a line are not run
-again.
+took, ``x`` the CRC of its source and ``v`` the release of nvcc; with an engine, ``t`` is its name
+where it wrote the kernel's code, otherwise why it did not.  Kernels with a line are not run again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sassxlate.disasm.containers.cubin import parse_cubin
+from sassxlate.errors import SassxlateError
 from sassxlate.executors import HERE, Place, work_through
+from sassxlate.runtime_shim import paths
+from sassxlate.runtime_shim.writer import writer
 from sassxlate.toolchain import Tool
 
 from .compile import CompileError, compile_group
@@ -39,6 +43,7 @@ class Settings:
     flags: str
     runner: Sequence[str]  # `sassxlate run` or words that do the same
     silence_s: float = _SILENCE_S
+    engine: str = ""  # llvm or best: writes kernels' code before they run
 
     @property
     def file(self) -> Path:
@@ -128,7 +133,9 @@ def _group(job: _Job) -> tuple[list[dict[str, Any]], str]:
         lines: list[dict[str, Any]] = [{"k": k.name, "e": f"nvcc: {error}"} for k in left]
     else:
         built = time.monotonic() - started
+        writers = _written_before(cubin, [k.name for k in left], settings.engine)
         lines = _run(group.name, cubin, [k.launch() for k in left], settings, deadline)
+        lines = [{**line, **writers.get(line["k"], {})} for line in lines]
         text = (
             f"{group.name} sm_{settings.arch} {settings.flags}: {len(lines)} kernels, nvcc "
             f"{built:.1f} s, run {time.monotonic() - started - built:.1f} s"
@@ -137,6 +144,27 @@ def _group(job: _Job) -> tuple[list[dict[str, Any]], str]:
     crcs = {k.name: k.source_crc for k in left}
     release = settings.nvcc.version
     return [{**line, "x": crcs[line["k"]], "v": release} for line in lines], text
+
+
+def _written_before(cubin: Path, names: Sequence[str], engine: str) -> dict[str, dict[str, str]]:
+    """Stores an engine's code of kernels where ``sassxlate run --engine`` finds it.  By kernel,
+    what is told of its writer; empty for a kernel that the rules refuse, too."""
+    if not engine:
+        return {}
+    made = writer(engine, None, 1)
+    made.keeps = (engine,)
+    made.place = paths.private_dir(paths.cache_dir() / f"engine-{made.key}")
+    parsed = parse_cubin(cubin.read_bytes())
+    told: dict[str, dict[str, str]] = {}
+    for name in names:
+        try:
+            _, report = made.translate(parsed, name)
+        except SassxlateError:
+            continue  # the run says so
+        assert report is not None
+        (whole,) = report.blocks
+        told[name] = {"t": engine if whole.outcome == "accepted" else whole.detail[:200]}
+    return told
 
 
 def _run(
@@ -157,9 +185,10 @@ def _run(
 
     errors = settings.results / "cubins" / f"{name}.{settings.arch}.{settings.flags}.stderr"
     errors.unlink(missing_ok=True)
+    engine = ("--engine", settings.engine) if settings.engine else ()
     environment = {**os.environ, "SASSXLATE_CC": f"{settings.arch // 10}.{settings.arch % 10}"}
     supervise(
-        [*settings.runner, sys.executable, *DRIVER],
+        [*settings.runner, *engine, "--", sys.executable, *DRIVER],
         [{"cubin": str(cubin), "kernels": launches}],
         put,
         silence_s=settings.silence_s,

@@ -39,6 +39,22 @@ def verdicts(
     return rows
 
 
+def _writers(results: Path) -> None:
+    """Of kernels that an engine was asked for: how many it wrote, and why it did not the others."""
+    told = [
+        str(line["t"])
+        for file in sorted(results.glob("*.jsonl"))
+        for line in lines_of(file).values()
+        if "t" in line
+    ]
+    others = [t for t in told if t not in ("llvm", "best")]
+    if told:
+        print(f"written by the engine: {len(told) - len(others)} of {len(told)}")
+    reasons = Counter(f"{t[:6]} {t.rpartition(': ')[2][:80]}" for t in others)
+    for said, times in reasons.most_common():
+        print(f"  not {times:>5}: {said}")
+
+
 def show(results: Path, listed: bool = False, seed: int = SEED, folder: Path = truth.FOLDER) -> int:
     """Prints the table; 1 if a result differs, also in NaNs of other types than double, or a kernel
     failed.  ``listed``: with the name of each that is not plainly right."""
@@ -63,6 +79,7 @@ def show(results: Path, listed: bool = False, seed: int = SEED, folder: Path = t
     reasons = Counter(refusal(why) for *_, said, why in rows if said == "refused")
     for said, times in reasons.most_common():
         print(f"  refused {times:>5}: {said}")
+    _writers(results)
     if listed:
         for kernel, arch, flags, said, why in rows:
             if said not in ("same", "bound", "untold"):

@@ -10,6 +10,7 @@ loaded, or read from another lane, counts as defined: instead it holds arbitrary
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -20,7 +21,12 @@ from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, Sp
 from sassxlate.disasm.rdna3.semantics import Semantics
 from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_HI, EXEC_LO, NULL, SGPRS, VCC_LO
 from sassxlate.lowering.emulate.image.abi import DeviceFault
-from sassxlate.lowering.emulate.strict_hazards import Check, Finding
+from sassxlate.lowering.emulate.strict_hazards import (
+    WIDE_SUMS,
+    Check,
+    Finding,
+    overwritten_half,
+)
 from sassxlate.lowering.emulate.wave import alu, indexed
 from sassxlate.lowering.emulate.wave.access import memory_helpers
 from sassxlate.lowering.emulate.wave.context import Context
@@ -142,6 +148,8 @@ class Shadow:
         special = _SPECIAL.get(inst.op)
         if special is not None:
             special(self, inst)
+        elif inst.op in WIDE_SUMS:
+            self._wide_sum(inst)
         elif meaning is not None and row.kind == "valu":
             self._vector(inst, meaning)
         elif meaning is not None:
@@ -198,6 +206,22 @@ class Shadow:
                 self._set_lanes(ref.number, lanes)
             else:  # bits of inactive lanes become 0
                 self._set(ref, d.and_(lanes, exec_))
+
+    def _wide_sum(self, inst: Inst) -> None:
+        """The low half of the result depends on the low half of the addend only.  The high half of
+        the addend is lost where the low half of the result takes its register."""
+        d, st = self.c.d, self.c.state
+        *factors, addend = inst.args[2:5]
+        low = functools.reduce(d.or_, (self._lanes(arg, 1) for arg in (*factors, addend)))
+        high = d.or_(low, self._lanes(addend, 2))
+        lost = overwritten_half(inst)
+        if lost is not None:
+            high = _ONES
+            st.write_v(lost.number, d.not_(st.read_v_all(lost.number)))
+        for ref, lanes in zip(registers(inst.args[0]), (low, high), strict=True):
+            self._set_lanes(ref.number, lanes)
+        for ref in registers(inst.args[1]):
+            self._set(ref, d.and_(high, st.exec_mask()))
 
     def _undefined_lanes(self, inst: Inst, row: Semantics) -> Val:
         d, st = self.c.d, self.c.state

@@ -223,7 +223,16 @@ def _to_scalar(source: int) -> Inst:
     return Inst("v_readfirstlane_b32", (S(20), V(source)))
 
 
-_OUT = Inst("global_store_b32", (V(21), V(2), S(2, 2)))
+def wide_sum(result: int) -> Inst:
+    """v[result:result+1] = 0 * v1 + v[21:22]."""
+    return Inst("v_mad_u64_u32", (V(result, 2), NULL, I(0), V(1), V(21, 2)))
+
+
+def store_at(register: int) -> Inst:
+    return Inst("global_store_b32", (V(register), V(2), S(2, 2)))
+
+
+_OUT = store_at(21)
 UNDEFINED: tuple[Undefined, ...] = (
     Undefined("an address", "v21", (_OUT,), _mov(21)),
     Undefined("an address by way of sums", "v21",
@@ -262,6 +271,10 @@ UNDEFINED: tuple[Undefined, ...] = (
                Inst("s_sub_u32", (S(6), S(6), I(1))), Inst("s_cmp_lg_u32", (S(6), I(0))),
                Inst("s_cbranch_scc1", (LabelRef("again"),)),
                Inst("v_and_b32", (V(21), I(0), V(22))), _OUT), _mov(22)),
+    Undefined("the high half of an addend", "v25", (_mov(21), wide_sum(24), store_at(25)),
+              _mov(22)),
+    Undefined("the low half of an addend", "v24", (_mov(22), wide_sum(24), store_at(24)),
+              _mov(21)),
     Undefined("through a lane of a spill", "scc",
               (Inst("v_writelane_b32", (V(23), S(20), I(3))),
                Inst("v_readlane_b32", (S(21), V(23), I(3))), Inst("s_cmp_eq_u32", (S(21), I(0))),
@@ -286,6 +299,8 @@ DEFINED: dict[str, tuple[Item, ...]] = {
     "a value that is not selected": (
         _smov(20), Inst("v_cndmask_b32", (V(21), I(0), V(22), S(20))), _OUT,
     ),
+    "the high half of an addend": (_mov(21), wide_sum(24), store_at(24)),
+    "the high half of an addend, overwritten": (_mov(21), wide_sum(22), store_at(22)),
     "a register less itself": (Inst("v_xor_b32", (V(21), V(22), V(22))), _OUT),
     "lanes that do not run": (
         Inst("s_mov_b32", (EXEC, I(0xFF))), _mov(21), _OUT, Inst("s_mov_b32", (EXEC, I(0xF))),

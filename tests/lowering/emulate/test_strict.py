@@ -12,7 +12,7 @@ import pytest
 
 from sassxlate.cfg import rdna3_flow
 from sassxlate.disasm.rdna3 import assemble
-from sassxlate.disasm.rdna3.instruction import Inst, Item, S, V
+from sassxlate.disasm.rdna3.instruction import I, Inst, Item, S, V
 from sassxlate.errors import EmulatorError
 from sassxlate.lowering.codeobject import source_map
 from sassxlate.lowering.emulate import strict_hazards
@@ -33,7 +33,9 @@ from .strict_programs import (
     load,
     offset_of,
     store,
+    store_at,
     wait,
+    wide_sum,
 )
 
 needs_compiler = pytest.mark.skipif(
@@ -96,7 +98,7 @@ def test_matrix_multiplies_and_wide_multiply_adds() -> None:
 
 
 def test_the_first_active_lane_is_named() -> None:
-    from sassxlate.disasm.rdna3.instruction import I, Sp
+    from sassxlate.disasm.rdna3.instruction import Sp
 
     body = (Inst("s_mov_b32", (Sp("exec_lo"), I(0xFF00))), load(2), store(2))
     with pytest.raises(EmulatorError, match="lane 8: v2 is used"):
@@ -114,6 +116,16 @@ def test_what_is_undefined_decides_nothing(case: Undefined, isa: Isa | None) -> 
     text = f"lane {case.lane}: an undefined value in {case.what} decides"
     with pytest.raises(EmulatorError, match=text):
         run(case.body, checked=True, isa=isa)
+
+
+@needs_compiler
+def test_an_overwritten_half_of_an_addend_is_lost() -> None:
+    """v22 holds the high half of the addend, and gets the low half of the result."""
+    sum_ = (*(Inst("v_mov_b32", (V(n), I(n - 20))) for n in (21, 22)), wide_sum(22))
+    assert struct.unpack("<I", run((*sum_, store(22)), checked=True)[:4]) == (1,)
+    assert struct.unpack("<I", run((*sum_, store(23)), checked=True)[:4]) != (2,)
+    with pytest.raises(EmulatorError, match="an undefined value in v23 decides"):
+        run((*sum_, store_at(23)), checked=True)
 
 
 @needs_compiler
