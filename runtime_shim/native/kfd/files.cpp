@@ -3,6 +3,7 @@
 #include "card.h"
 
 #include "log.h"
+#include "self.h"
 
 #include <atomic>
 #include <cerrno>
@@ -34,8 +35,9 @@ Node named(const char *path) {
   return strcmp(path, "/dev/dri/renderD128") ? Node::None : Node::Render;
 }
 
-// Where the topology's file is really; "" of any other file.
+// Where the topology's file, or the program's own, is really; "" of any other file.
 std::string moved(const char *path) {
+  if (const char *own = own_program(path)) return own;
   if (!path || strncmp(path, kTopology, sizeof kTopology - 1) != 0) return "";
   static const std::string *const folder = new std::string(env_string("SASSXLATE_CARD"));
   return folder->empty() ? "" : *folder + (path + sizeof kTopology - 1);
@@ -99,7 +101,9 @@ using namespace sx::kfd;
       va_end(more);                                                    \
     }                                                                  \
     Node node = named(path);                                           \
-    return node == Node::None ? real(path, flags, mode) : open_node(node, flags); \
+    if (node != Node::None) return open_node(node, flags);             \
+    const char *own = own_program(path);                               \
+    return real(own ? own : path, flags, mode);                        \
   }
 SX_OPEN(open)
 SX_OPEN(open64)
@@ -109,7 +113,9 @@ SX_OPEN(open64)
   SX_WRAP int name(const char *path, int flags) {                      \
     SX_NEXT(name);                                                     \
     Node node = named(path);                                           \
-    return node == Node::None ? real(path, flags) : open_node(node, flags); \
+    if (node != Node::None) return open_node(node, flags);             \
+    const char *own = own_program(path);                               \
+    return real(own ? own : path, flags);                              \
   }
 SX_OPEN_2(__open_2)
 SX_OPEN_2(__open64_2)

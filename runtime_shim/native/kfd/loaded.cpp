@@ -109,7 +109,7 @@ std::shared_ptr<Module> read_module(uint64_t address, const std::string &uri, st
   auto module = std::make_shared<Module>();
   std::string reason;
   if (read_code_object(bytes.data(), target(), module->code, reason, Kernels::Some)) {
-    why = reason;
+    why = reason + " (" + uri + ")";
     return nullptr;
   }
   module->load_base = address;

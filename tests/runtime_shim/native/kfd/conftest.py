@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
@@ -70,3 +71,22 @@ def on_amd(version: str, cache: Path) -> Run:
         )
 
     return go
+
+
+def said(done: subprocess.CompletedProcess[str]) -> list[str]:
+    """Lines on standard error, without AMD's own at the process's end."""
+    return [line for line in done.stderr.splitlines() if "SharedSignalPool" not in line]
+
+
+def bundle(code_object: bytes) -> bytes:
+    """An offload bundle of gfx1100's code, as clang-offload-bundler writes it."""
+    entries = [
+        (b"host-x86_64-unknown-linux-gnu-", b""),
+        (b"hipv4-amdgcn-amd-amdhsa--gfx1100", code_object),
+    ]
+    magic = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(entries))
+    begin = -(-(len(magic) + sum(24 + len(name) for name, _ in entries)) // 4096) * 4096
+    table = b"".join(
+        struct.pack("<3Q", begin, len(data), len(name)) + name for name, data in entries
+    )
+    return (magic + table).ljust(begin, b"\0") + code_object

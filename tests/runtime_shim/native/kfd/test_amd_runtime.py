@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import re
 import struct
-import subprocess
 import sys
 import zlib
 from collections.abc import Callable
@@ -22,16 +21,11 @@ from tests.lowering.emulated import load
 from tools.generate import programs
 from tools.witness.executor import record
 
-from .conftest import ROOT, Run
+from .conftest import ROOT, Run, bundle, said
 
 PROGRAMS = ROOT / "fixtures/programs"
 KEPT = ("saxpy", "reduction", "collatz")
 Tool = Callable[..., str]
-
-
-def said(done: subprocess.CompletedProcess[str]) -> list[str]:
-    """Lines on standard error, without AMD's own at the process's end."""
-    return [line for line in done.stderr.splitlines() if "SharedSignalPool" not in line]
 
 
 @pytest.mark.parametrize("name", KEPT)
@@ -215,18 +209,9 @@ for name, kernel in zip(sys.argv[2::2], sys.argv[3::2]):
 
 def _compressed(code_object: bytes) -> bytes:
     """An offload bundle as hipcc --offload-compress writes it (clang's second version, zlib)."""
-    entries = [
-        (b"host-x86_64-unknown-linux-gnu-", b""),
-        (b"hipv4-amdgcn-amd-amdhsa--gfx1100", code_object),
-    ]
-    magic = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(entries))
-    begin = -(-(len(magic) + sum(24 + len(name) for name, _ in entries)) // 4096) * 4096
-    table = b"".join(
-        struct.pack("<3Q", begin, len(data), len(name)) + name for name, data in entries
-    )
-    bundle = (magic + table).ljust(begin, b"\0") + code_object
-    packed, digest = zlib.compress(bundle), hashlib.md5(bundle, usedforsecurity=False).digest()[:8]
-    return struct.pack("<4sHHII8s", b"CCOB", 2, 0, 24 + len(packed), len(bundle), digest) + packed
+    whole = bundle(code_object)
+    packed, digest = zlib.compress(whole), hashlib.md5(whole, usedforsecurity=False).digest()[:8]
+    return struct.pack("<4sHHII8s", b"CCOB", 2, 0, 24 + len(packed), len(whole), digest) + packed
 
 
 def test_compressed_bundles(on_amd: Run, version: str, tmp_path: Path) -> None:
