@@ -20,7 +20,7 @@ from sassxlate.lowering.llvm.ir_text import Val, const
 from sassxlate.lowering.nans.reads import WIDE, Nan, made
 from sassxlate.lowering.tier import atomics, memory, others, quotients
 from sassxlate.lowering.tier.lane import LINE, Guard, Lane
-from sassxlate.lowering.tier.numbers import stand_ins
+from sassxlate.lowering.tier.numbers import stand_ins, wide_compares
 from sassxlate.lowering.tier.old_values import after, unread
 from sassxlate.lowering.tier.refusal import FLOW, FORM, refused
 from sassxlate.lowering.tier.warp.together import Together
@@ -47,6 +47,7 @@ class Blocks:
         self.nans = lane.found.nans
         self.unread = lane.found.unread
         self.old_unread = unread(cfg)
+        self.wide = wide_compares.pairs(cfg)
         self.copies = 0
         self.blocks = 0
         self.traps = False
@@ -209,8 +210,12 @@ class Blocks:
             d.any_nan = bool(kind) and ins.offset not in self.nans.after and not ins.has("RELU")
         if d.flushes:
             self._check_flushing(ins)
+        low = self.wide.get(ins.offset)
         try:
-            written = evaluate(d, semantics_table()[ins.mnemonic], ins, self.lane)
+            if low is not None:
+                written = wide_compares.compared(self.lane, ins, low)
+            else:
+                written = evaluate(d, semantics_table()[ins.mnemonic], ins, self.lane)
         except NoSemantics as none:
             raise refused(FORM, str(none), ins) from none
         finally:

@@ -21,7 +21,7 @@ from sassxlate.domain.interface import (
 from sassxlate.lowering.llvm import softfloat
 from sassxlate.lowering.llvm.ir_text import Function, Val
 from sassxlate.lowering.llvm.lanes import float_type
-from sassxlate.lowering.tier.numbers import stand_ins
+from sassxlate.lowering.tier.numbers import bits, stand_ins
 from sassxlate.lowering.tier.numbers.extremes import Extremes, Found
 from sassxlate.lowering.tier.numbers.halves import Halves
 from sassxlate.lowering.tier.numbers.vectors import Vectors
@@ -222,6 +222,12 @@ class LaneDomain(Vectors):
         if a.const is None and a.width == 16 and b.const == 0x8000:
             self.halves.negated(out, a)
         return out
+
+    def table3(self, table: int, a: Val, b: Val, c: Val) -> Val:
+        return bits.bitwise(self, table, a, b, c)
+
+    def funnel(self, how: bits.Shift, hi: Val, lo: Val, count: Val, *, high: bool) -> Val | None:
+        return bits.funnel(self, how, hi, lo, count, count.const, high=high)
 
     # -- arithmetic -------------------------------------------------------------------------------
 

@@ -13,7 +13,10 @@ T = TypeVar("T")
 
 
 def table3(d: Domain[T], lut: int, a: T, b: T, c: T) -> T:
-    """The bitwise function whose bit 4a + 2b + c is its value."""
+    """The bitwise function whose bit 4a + 2b + c is its value; a domain may write it otherwise."""
+    written: Callable[[int, T, T, T], T] | None = getattr(d, "table3", None)
+    if written is not None:
+        return written(lut, a, b, c)
     width = d.width(a)
     out = d.const(0, width)
     for i in range(8):
@@ -84,9 +87,15 @@ def _shift(d: Domain[T], fn: Callable[[T, T], T], value: T, count: T, beyond: T)
 
 
 def shf(d: Domain[T], x: View[T]) -> Results:
-    """A shift of the pair Rc:Ra; .HI gives its high word."""
+    """A shift of the pair Rc:Ra; .HI gives its high word.  A domain may write it otherwise."""
     arithmetic = x.has("S64", "S32")
     count = _amount(d, x, 64 if x.has("S64", "U64") else 32)
+    written: Callable[..., T | None] | None = getattr(d, "funnel", None)
+    if written is not None:
+        how = "shl" if x.has("L") else "ashr" if arithmetic else "lshr"
+        word = written(how, x.bits("Rc"), x.bits("Ra"), count, high=x.has("HI"))
+        if word is not None:
+            return {"Rd": word}
     pair = d.concat(x.bits("Rc"), x.bits("Ra"))
     zero = d.const(0, 64)
     if x.has("L"):
