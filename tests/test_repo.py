@@ -152,7 +152,9 @@ def test_every_module_imports_without_warnings() -> None:
     names = [
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         for path in tracked()
-        if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in SOURCES
+        if path.suffix == ".py"
+        and path.relative_to(ROOT).parts[0] in SOURCES
+        and path.name != "binary_ninja_script.py"  # imports that program's API
     ]
     modules = sorted(n if n.startswith("sassxlate") else f"sassxlate.{n}" for n in names)
     program = "import importlib, sys\nfor name in sys.argv[1:]: importlib.import_module(name)"

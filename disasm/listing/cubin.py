@@ -110,9 +110,9 @@ class Document:
 
     def _texts(self, section: Section) -> Iterator[str | None]:
         """The text of each instruction, without the comment that some have; None for a bad word."""
-        return chain.from_iterable(self._windows(section))
+        return chain.from_iterable(self.windows(section))
 
-    def _windows(self, section: Section) -> Iterator[list[str | None]]:
+    def windows(self, section: Section) -> Iterator[list[str | None]]:
         """As `_texts`, in windows."""
         code = self.codes[section.index]
         relocs = {r.offset: r for r in self.image.relocations.get(section.index, ())}
@@ -240,7 +240,7 @@ class Document:
         code = self.codes[section.index]
         stops = sorted({*marks, *notes})
         start = 0
-        for texts in self._windows(section):
+        for texts in self.windows(section):
             printed = plain_lines(code, start, texts)
             end = start + len(texts)
             done = start

@@ -37,6 +37,7 @@ SUBCOMMANDS: dict[str, str] = {
     "cfg": "Print or draw a kernel's control flow graph.",
     "diff": "Show what differs between two kernels' graphs.",
     "callgraph": "Print which functions call which.",
+    "listing": "Print SASS as Ghidra and Binary Ninja can load it.",
     "translate": "Translate kernels to RDNA3 assembly and code objects.",
     "verify": "Prove translations of blocks, rules and launches, or find where they are wrong.",
     "interpret": "Run a kernel's SASS in the reference interpreter.",

@@ -23,6 +23,8 @@ VERSIONS: dict[str, int] = {
     "cfg": 1,
     "callgraph": 1,
     "callgraph-host": 1,
+    "listing": 1,
+    "listing-script": 1,
     "diff": 1,
     "diff-translation": 1,
     "translate": 1,

@@ -39,6 +39,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "cfg": (str(CUBIN), "-k", "*"),
     "diff": (str(CUBIN), str(KERNELS / "sm_90" / "early_exit.cubin")),
     "callgraph": (str(CUBIN),),
+    "listing": (str(CUBIN),),
     "translate": (str(CUBIN), "-o", "OUT"),
     "verify blocks": (str(CUBIN), "-j", "1", "--no-cache"),
     "verify rules": ("IABS", "--combinations", "0", "--words", "1", "-j", "1"),
@@ -59,6 +60,7 @@ STATUS = {"diff": 1, "service status": 1}
 SCHEMA = {"selftest": "selftest-list"}
 MORE = {
     "callgraph of the host": ("callgraph-host", ("callgraph", str(SAXPY), "--host")),
+    "script of a listing": ("listing-script", ("listing", "--script", "ghidra")),
     "disasm of RDNA3": ("disasm-rdna3", ("disasm", "CODE")),
     "diff against RDNA3": ("diff-translation", ("diff", str(CUBIN), "--against", "rdna3")),
 }

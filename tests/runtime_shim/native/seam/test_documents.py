@@ -25,7 +25,7 @@ from .conftest import ROOT
 SHOWN = (
     "README.md", "docs/life-of-a-kernel.md", "docs/tutorial.md", "docs/trace.md",
     "docs/how-to/add-an-instruction.md", "docs/how-to/carry-a-translation.md",
-    "docs/how-to/run-my-program.md", "docs/commands.md",
+    "docs/how-to/run-my-program.md", "docs/how-to/load-into-ghidra.md", "docs/commands.md",
 )  # fmt: skip
 DOCUMENTS = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),

@@ -1,0 +1,6 @@
+from binaryninja.enums import InstructionTextTokenType
+
+class InstructionTextToken:
+    def __init__(
+        self, token_type: InstructionTextTokenType, text: str, value: int = ...
+    ) -> None: ...
