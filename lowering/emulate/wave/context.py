@@ -32,6 +32,7 @@ class Context:
     scratch: int = 0  # bytes per lane, a lower bound for every launch
     rows: bool = True  # a wave may be two rows of a block: accesses are checked in halves
     pc: int = 0  # offset of the instruction, in bytes from the kernel's entry
+    lane_stride: int | None = None  # of the access that is compiled, see `lane_strides`
     dpp_enable: Val | None = None  # the lanes that an instruction with DPP writes
     # The immediates of an instruction that is compiled for all their values (`stencils`).
     immediates: tuple[Val, ...] = ()

@@ -27,7 +27,7 @@ from sassxlate.lowering.emulate.image.abi import (
     WaveLayout,
     trap_fault,
 )
-from sassxlate.lowering.emulate.wave import alu, indexed, trace_points, turns
+from sassxlate.lowering.emulate.wave import alu, indexed, lane_strides, trace_points, turns
 from sassxlate.lowering.emulate.wave.access import memory_helpers
 from sassxlate.lowering.emulate.wave.context import Context, Isa
 from sassxlate.lowering.emulate.wave.registers import State
@@ -63,6 +63,7 @@ class WaveBuilder:
         )
         self.c.scratch = options.scratch
         self.c.rows = any(_reads_row(s.inst) for b in flow.blocks.values() for s in b.steps)
+        self.strides = lane_strides.strides(flow)
         self.c.vgprs = min(options.vgprs, VGPRS)
         self.c.state.poison = options.strict and options.poison
         self.traced = options.trace is not None
@@ -151,6 +152,7 @@ class WaveBuilder:
     def _step(self, step: DecodedStep, bits: ModeBits) -> None:
         c, inst = self.c, step.inst
         c.pc, c.dpp_enable = self._pc(step.pc), None
+        c.lane_stride = self.strides.get(step.pc)
         self.count += 1
         if self.shadow is not None:
             self.shadow.before(step)

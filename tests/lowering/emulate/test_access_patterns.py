@@ -6,16 +6,19 @@ from __future__ import annotations
 import random
 import re
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import pytest
 
+from sassxlate.cfg.rdna3_flow import Flow
 from sassxlate.disasm.rdna3.codec.assemble import assemble
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, Sp, V
 from sassxlate.errors import EmulatorError
 from sassxlate.lowering.emulate.compiler import compile_kernel
 from sassxlate.lowering.emulate.options import CompileOptions, Isa
 from sassxlate.lowering.emulate.runner import EmulatedDevice, LoadedImage, Setup, run_image
+from sassxlate.lowering.emulate.wave import lane_strides
 
 from .baseline import ISAS
 
@@ -84,6 +87,12 @@ def _program(space: str, names: list[str], shape: str) -> bytes:
         items += [Inst("ds_load_b128", (V(4, 4), V(11)), i), *_WAIT]
         items.append(Inst("global_store_b128", (V(11), V(4, 4), S(4, 2)), i))
     return assemble([*items, *_WAIT, Inst("s_endpgm")]).data
+
+
+def _is_tested(inst: Inst) -> bool:
+    """Whether it is one of the accesses that `_program` was asked for."""
+    at = 1 if "_load_" in inst.op or "_rtn_" in inst.op else 0
+    return inst.op.startswith(("global_", "ds_")) and inst.args[at] in (V(2), V(2, 2))
 
 
 def _places(rng: random.Random, size: int) -> list[int]:
@@ -180,13 +189,30 @@ def _expected(memory: bytearray, table: bytearray, accesses: list[_Access]) -> N
 
 
 class _Runner:
-    """One compiled program, run with tables."""
+    """One compiled program, run with tables.  ``strides``, by the number of an access, are what the
+    compiler takes for probable, which may not matter to results; of others it knows nothing."""
 
     def __init__(
-        self, space: str, names: list[str], options: CompileOptions, shape: str = "rows"
+        self,
+        space: str,
+        names: list[str],
+        options: CompileOptions,
+        shape: str = "rows",
+        strides: Mapping[int, int] | None = None,
     ) -> None:
         self.space, self.names = space, names
-        self.loaded = LoadedImage(compile_kernel(_program(space, names, shape), 0, options))
+        probable = strides or {}
+
+        def given(flow: Flow) -> dict[int, int]:
+            steps = [s for at in sorted(flow.blocks) for s in flow.blocks[at].steps]
+            tested = [s.pc for s in steps if _is_tested(s.inst)]
+            assert len(tested) == len(names)
+            return {pc: probable[n] for n, pc in enumerate(tested) if n in probable}
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(lane_strides, "strides", given)
+            image = compile_kernel(_program(space, names, shape), 0, options)
+        self.loaded = LoadedImage(image)
 
     def run(
         self, content: bytes, accesses: list[_Access], registers: bytes, shift: int = 0
@@ -225,7 +251,10 @@ def _names(space: str) -> list[str]:
 def test_every_order_of_addresses(space: str, shape: str, isa: Isa) -> None:
     rng = random.Random(f"{space} {isa}")
     names = _names(space)
-    runner = _Runner(space, names, CompileOptions(isa=isa), shape)
+    shared = range(len(names), len(names) + len(_LOADS))  # compiled for lanes that agree
+    names += [f"load_{w}" for w in _LOADS]
+    strides = {**dict.fromkeys(shared, 0), names.index("store_b16"): lane_strides.SCATTERED}
+    runner = _Runner(space, names, CompileOptions(isa=isa), shape, strides)
     for _ in range(40):
         accesses = _accesses(rng, names)
         content = rng.randbytes(_SIZE)
@@ -277,6 +306,32 @@ def test_a_fault_names_the_first_lane(space: str, name: str, shape: str, isa: Is
         assert int(found[2]) == wrong[0], caught.value
         misaligned = places[wrong[0]] % size != 0
         assert (found[1] == "misaligned") == misaligned
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("shape", _SHAPES)
+@pytest.mark.parametrize("space", _SPACES)
+def test_a_fault_at_a_shared_address_names_the_first_lane(space: str, shape: str, isa: Isa) -> None:
+    rng = random.Random(f"shared {space} {isa}")
+    runner = _Runner(space, ["load_b64"], CompileOptions(isa=isa), shape, {0: 0})
+    for _ in range(24):
+        good = [8 * rng.randrange(_SIZE // 8), _SIZE - 8]
+        bad = [_SIZE, _SIZE - 4, good[0] + 4, 1 << 31]
+        low, high = rng.choice(good), rng.choice(bad)
+        if rng.random() < 0.5:
+            low, high = high, rng.choice((low, high))
+        places = [low] * 16 + [high] * 16
+        mask = rng.choice((_FULL, 0xFFFF, 0xFFFF0000, 1 << 20, 0, rng.getrandbits(32)))
+        wrong = [i for i in range(32) if mask >> i & 1 and places[i] in bad]
+        run = (rng.randbytes(_SIZE), [_Access("load_b64", mask, tuple(places))], bytes(512))
+        if not wrong:
+            memory, table, before = runner.run(*run)
+            expected = bytearray(before)
+            _expected(bytearray(run[0]), expected, run[1])
+            assert (memory, table) == (run[0], bytes(expected))
+            continue
+        with pytest.raises(EmulatorError, match=rf"fault .* lane {wrong[0]}:"):
+            runner.run(*run)
 
 
 def test_strict_mode_has_the_same_words() -> None:

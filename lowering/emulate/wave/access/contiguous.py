@@ -40,7 +40,7 @@ def run_length(c: Context) -> int:
     return HALF if c.rows else LANES
 
 
-def _firsts(c: Context, value: Val) -> tuple[list[Val], Val]:
+def firsts(c: Context, value: Val) -> tuple[list[Val], Val]:
     """(the value of each run's first lane, a vector of these)."""
     length = run_length(c)
     if not value.vec:
@@ -62,11 +62,11 @@ def starts(c: Context, lo: Val, hi: Val | None, bytes_: int, *, short: bool) -> 
     """
     d, length = c.d, run_length(c)
     steps = Val(_list([i % length * bytes_ for i in range(LANES)]), 32, True)
-    lows, vector = _firsts(c, lo)
+    lows, vector = firsts(c, lo)
     hit = d.eq(d.splat(lo), d.add(d.splat(vector), steps))
     wide = [d.zext(low, 64) for low in lows]
     if hi is not None:
-        highs, vector = _firsts(c, hi)
+        highs, vector = firsts(c, hi)
         if hi.vec:
             hit = d.and_(hit, d.eq(hi, vector))
         wide = [d.concat(high, low) for high, low in zip(highs, lows, strict=True)]
@@ -211,4 +211,4 @@ def blend(c: Context, at: Sequence[str], data: Val, lanes: Val) -> None:
         c.fn.do(f"store {part} {new}, ptr {p}, align 4")
 
 
-__all__ = ["Starts", "blend", "load", "masked_store", "run_length", "starts", "store"]
+__all__ = ["Starts", "blend", "firsts", "load", "masked_store", "run_length", "starts", "store"]

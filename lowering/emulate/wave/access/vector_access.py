@@ -1,8 +1,9 @@
 """One vector memory access: the fast forms inline, everything else by a helper.
 
 Contiguous lanes (the usual case) are vector loads or stores after a check of their ranges
-(`contiguous`); an address that all lanes share is one scalar load.  The check fails on anything it
-cannot prove to be in range, so it never admits an access out of range.
+(`contiguous`); an address that all lanes share, or those of a half, is one scalar load (`shared`).
+Which of the forms is tried, if any, is what the code makes probable (`lane_strides`).  The check
+fails on anything it cannot prove to be in range, so it never admits an access out of range.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from sassxlate.lowering.emulate.wave.access import (
     contiguous,
     dword_helpers,
     memory_helpers,
+    shared,
 )
 from sassxlate.lowering.emulate.wave.context import Context
 from sassxlate.lowering.llvm.ir_text import Val, const, vec_type
@@ -113,6 +115,24 @@ def _side_by_side(c: Context, a: Address, bytes_: int, align: int) -> tuple[Val,
     both = d.or_(first, starts.apart)
     ok = d.and_(d.and_(starts.hit, inside), _aligned(c, both, align))
     return ok, [p, c.fn.emit(f"getelementptr i8, ptr {p}, i64 {starts.apart.ref}")]
+
+
+def _apart(c: Context, shape: VectorAccess) -> bool:
+    """Whether the lanes are probably neither side by side nor at one address."""
+    return c.lane_stride not in (None, 0, shape.bytes)
+
+
+def _equal(c: Context, a: Address, bytes_: int, align: int) -> tuple[Val, list[str]]:
+    """(whether the lanes of each run share an address, aligned and inside, the runs' pointers)."""
+    d = c.d
+    ok, firsts = shared.starts(c, a.lo, a.hi)
+    at: list[str] = []
+    for first in firsts:
+        address = d.add(first, a.base)
+        inside, p = _pointer(c, a.space, address, bytes_)
+        ok = d.and_(d.and_(ok, inside), _aligned(c, address, align))
+        at.append(p)
+    return ok, at
 
 
 def scalar_pointer(c: Context, address: Val, span: int) -> str:
@@ -232,6 +252,13 @@ def _uniform_load(c: Context, p: str, space: str, shape: VectorAccess, volatile:
     return out
 
 
+def _shared_load(
+    c: Context, at: Sequence[str], space: str, shape: VectorAccess, volatile: bool
+) -> list[Val]:
+    runs = [_uniform_load(c, p, space, shape, volatile) for p in at]
+    return [shared.spread(c, words) for words in zip(*runs, strict=True)]
+
+
 def load(
     c: Context, a: Address, shape: VectorAccess, aligned: Alignment, volatile: bool
 ) -> list[Val]:
@@ -268,8 +295,11 @@ def load(
         inside, p = _pointer(c, a.space, address, shape.bytes)
         ok = _some(c, d.and_(inside, _aligned(c, address, align)), exec_)
         return either(c, ok, lambda: _uniform_load(c, p, a.space, shape, volatile), slow)
-    if shape.bytes == 12:
+    if shape.bytes == 12 or _apart(c, shape):
         return slow()
+    if c.lane_stride == 0:
+        ok, at = _equal(c, a, shape.bytes, align)
+        return either(c, ok, lambda: _shared_load(c, at, a.space, shape, volatile), slow)
     ok, at = _side_by_side(c, a, shape.bytes, align)
 
     def fast() -> list[Val]:
@@ -338,7 +368,7 @@ def store(c: Context, a: Address, shape: VectorAccess, aligned: Alignment, data:
 
         either(c, _some(c, d.and_(ok, _natural(c, a, align)), exec_), rows, slow)
         return
-    if a.uniform or shape.bytes == 12:
+    if a.uniform or shape.bytes == 12 or _apart(c, shape):
         slow()
         return
     ok, at = _side_by_side(c, a, shape.bytes, align)
