@@ -1,8 +1,9 @@
 """Loads, stores, constant loads with an index, fences: as LLVM's accesses of each address space.
 
 Scopes are those of the rules (`lowering/rules/memory/memory.py`): a strong access of GPU or system
-scope is a monotonic atomic of scope agent, MEMBAR a fence.  The alignment is the access's size:
-CUDA reports an error otherwise.
+scope is a monotonic atomic of scope agent, MEMBAR a fence.  LLVM has no atomics of 128 bits: such
+a strong access is volatile, which it neither splits nor caches.  The alignment is the access's
+size: CUDA reports an error otherwise.
 """
 
 from __future__ import annotations
@@ -49,11 +50,9 @@ def load(lane: Lane, at: tuple[str, int], size: int, order: str | None, volatile
     kind = f"i{8 * size}"
     if order is not None and size <= 8:
         text = f'load atomic {kind}, ptr addrspace({space}) {ptr} syncscope("{order}") monotonic'
-    elif order is not None:
-        raise refused(FORM, "a strong access of 128 bits", lane.ins)
     else:
         many = f"<{size // 4} x i32>" if size > 4 else kind
-        word = "load volatile" if volatile else "load"
+        word = "load volatile" if volatile or order is not None else "load"
         ref = lane.fn.emit_new(f"{word} {many}, ptr addrspace({space}) {ptr}, align {size}")
         return _value(lane, ref, size)
     return Val(lane.fn.emit_new(f"{text}, align {size}"), 8 * size, False)
@@ -79,11 +78,9 @@ def store(lane: Lane, at: tuple[str, int], value: Val, order: str | None, volati
             f'syncscope("{order}") monotonic, align {size}'
         )
         return
-    if order is not None:
-        raise refused(FORM, "a strong access of 128 bits", lane.ins)
     if size > 4:
         ref, kind = lane.d.vector(value), f"<{size // 4} x i32>"
-    word = "store volatile" if volatile else "store"
+    word = "store volatile" if volatile or order is not None else "store"
     lane.fn.do(f"{word} {kind} {ref}, ptr addrspace({space}) {ptr}, align {size}")
 
 

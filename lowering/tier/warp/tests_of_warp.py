@@ -9,7 +9,8 @@ Where the mask comes from a vote, VOTE.ANY with PT, the lanes are those that vot
 left out if no other lanes can be there, and all of these are (`together.py`).
 
 BRA.CONV jumps over a WARPSYNC if its lanes are here already; WARPSYNC would then do nothing, so the
-branch is left out.
+branch is left out.  It also jumps over calls of functions that wait for all lanes and shuffle,
+where nothing uses what they shuffle: then all lanes meet, and jump.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dataclasses import replace
 
 from sassxlate.cfg import Cfg
 from sassxlate.cfg.build import conditions, is_state_test
-from sassxlate.cfg.graph import Block
+from sassxlate.cfg.graph import SIZE, Block
 from sassxlate.disasm.containers.values import Kernel
 from sassxlate.disasm.sass.instruction import Imm, Instruction, Label, Pred, Reg, RegRef
 from sassxlate.disasm.sass.traits import traits
@@ -27,7 +28,8 @@ from sassxlate.lowering.tier.refusal import FLOW, refused
 
 _ALL = 0xFFFFFFFF
 _COPIES = 4  # most moves between a vote and the test of its lanes
-_SKIPPED = 8  # most instructions that BRA.CONV jumps over
+_SKIPPED = 8  # most instructions that BRA.CONV jumps over, and with a call
+_CALLING = 24
 _TRUE = Pred("P", 7)
 
 
@@ -116,13 +118,19 @@ def replaced(cfg: Cfg, kernel: Kernel) -> tuple[Cfg, dict[int, int]]:
     instructions: list[Instruction] = []
     changed = False
     votes: dict[int, int] = {}
+    jumps: dict[int, Instruction] = {}
     for block in cfg.blocks:
         last, before = block.last, block.instructions[:-1]
         mask = last.get("Ra")
         if last.mnemonic == "BRA" and last.has("CONV"):
-            if not _skips_waiting(cfg, last):
+            if _skips_waiting(cfg, last):
+                last = replace(_meeting(last), mnemonic="NOP", operands={})
+            elif _whole(cfg, before, mask) and _skips_shuffling(cfg, last):
+                after = last.offset + SIZE
+                jumps[after] = replace(last, offset=after, modifiers=(), reads=frozenset())
+                last = _meeting(last)
+            else:
                 raise refused(FLOW, "this test of the warp", last)
-            last = replace(_meeting(last), mnemonic="NOP", operands={})
         elif is_state_test(last):
             if not last.has("DIV") or not all(p.is_true for p in conditions(last)):
                 raise refused(FLOW, "this test of the warp", last)
@@ -140,7 +148,7 @@ def replaced(cfg: Cfg, kernel: Kernel) -> tuple[Cfg, dict[int, int]]:
         instructions += [*before, last]
     if not changed:
         return cfg, votes
-    out = rebuilt(cfg, kernel, {i.offset: i for i in instructions})
+    out = rebuilt(cfg, kernel, {i.offset: i for i in instructions} | jumps)
     kept = {i.offset for b in out.blocks for i in b.instructions}
     for block in cfg.blocks:
         for ins in block.instructions:
@@ -160,6 +168,37 @@ def _skips_waiting(cfg: Cfg, ins: Instruction) -> bool:
     if any(i.mnemonic == "CALL" for i in skipped) or len(skipped) > _SKIPPED:
         return False
     return any(i.mnemonic == "WARPSYNC" for i in skipped) and all(map(_harmless, skipped))
+
+
+def _skips_shuffling(cfg: Cfg, ins: Instruction) -> bool:
+    """Whether a branch jumps over a call of a function that waits for all lanes of the warp, and
+    over nothing else that matters."""
+    label = ins.get("target")
+    if not isinstance(label, Label) or not all(p.is_true for p in conditions(ins)):
+        return False
+    end = label.target
+    here = [b for b in cfg.blocks if ins.offset < b.start < end]
+    skipped = [i for b in here for i in b.instructions]
+    if not 0 < len(skipped) <= _CALLING or here[-1].end != end or not all(map(_harmless, skipped)):
+        return False
+    inside = {b.index for b in here}
+    calls = [e for b in here for e in cfg.successors[b.index] if e.kind == "call"]
+    ways = [e for b in here for e in cfg.successors[b.index] if e.kind not in ("call", "ret")]
+    away = {cfg.blocks[e.dst].start for e in ways if e.dst not in inside}
+    if len(calls) != 1 or away != {end}:
+        return False
+    called = cfg.blocks[calls[0].dst].function
+    body = [i for b in cfg.blocks if b.function == called for i in b.instructions]
+    waits = [i for i in body if i.mnemonic == "WARPSYNC"]
+    if not all(map(_harmless, body)) or any(i.mnemonic == "CALL" for i in body) or len(waits) != 1:
+        return False
+    mask = waits[0].get("Ra")
+    if not isinstance(mask, Reg) or mask.is_zero:
+        return _whole(cfg, (), mask)
+    ref = RegRef(mask.file, mask.index)
+    given = [i for i in skipped if ref in i.writes]
+    early = [i for i in body if i.offset < waits[0].offset and ref in i.writes]
+    return len(given) == 1 and not early and _moved(given[0]) == _ALL and not mask.inv
 
 
 def _waits_by_register(ins: Instruction) -> bool:

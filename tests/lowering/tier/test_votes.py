@@ -43,7 +43,7 @@ BRA `(.BACK)
 """
 
 
-def _graph(text: str) -> Cfg:
+def graph(text: str) -> Cfg:
     lines = [line if line.startswith(".") else f"{line} ;" for line in text.split("\n") if line]
     code = assemble_listing(lines, ARCH)[""]
     words = [int.from_bytes(code[at : at + 16], "little") for at in range(0, len(code), 16)]
@@ -53,7 +53,7 @@ def _graph(text: str) -> Cfg:
 def _accepted(text: str) -> bool:
     cubin = load("divergent_if", ARCH)  # for what is known of a kernel besides its code
     try:
-        cfg, votes = replaced(_graph(text), cubin.kernels[0])
+        cfg, votes = replaced(graph(text), cubin.kernels[0])
         assert len(votes) == 1
         together(cfg, analyse(cfg), votes)
     except Refused as why:
@@ -66,7 +66,7 @@ def test_a_shuffle_of_those_that_voted() -> None:
 
 
 def test_the_slow_way_is_left_out() -> None:
-    cfg, _ = replaced(_graph(SHUFFLE), load("divergent_if", ARCH).kernels[0])
+    cfg, _ = replaced(graph(SHUFFLE), load("divergent_if", ARCH).kernels[0])
     names = [i.mnemonic for b in cfg.blocks for i in b.instructions]
     assert names.count("SHFL") == 1
     assert "WARPSYNC" not in names

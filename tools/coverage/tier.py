@@ -1,0 +1,99 @@
+"""How many kernels the optimising tier takes, and why it leaves the others to the rules.
+
+::
+
+    python -m tools.coverage.tier FILE... [--arch 80] [--count 2000 --seed 1] [-o ROWS.jsonl]
+
+FILEs are whatever has device code: executables, libraries, cubins, folders of them.  With
+``--count`` a seeded sample of their kernels is taken; a kernel that two files have counts once.
+``--text``: up to LLVM's IR only, which is quicker, and does not show what LLVM refuses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from sassxlate.disasm.containers import Cubin, load
+from sassxlate.errors import SassxlateError
+from sassxlate.lowering.pipeline import translate_kernel
+from sassxlate.lowering.target import DEFAULT
+from sassxlate.lowering.tier.refusal import Refused
+from sassxlate.lowering.tier.translate import by_tier, module_text
+
+
+def kernels(paths: Sequence[Path], arch: int | None) -> Iterator[tuple[Path, Cubin, str]]:
+    """The kernels of files and folders, in order; what is no container is left out."""
+    seen: set[tuple[int, str, bytes]] = set()
+    for path in paths:
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if not file.is_file():
+                continue
+            with suppress(SassxlateError):
+                for _, cubin in load(file).cubins():
+                    for kernel in cubin.kernels if arch in (None, cubin.arch) else ():
+                        key = (cubin.arch, kernel.name, bytes(kernel.code))
+                        if key not in seen:
+                            seen.add(key)
+                            yield file, cubin, kernel.name
+
+
+def outcome(cubin: Cubin, name: str, *, text: bool) -> dict[str, Any]:
+    """What becomes of a kernel: ``took`` is llvm, rules or nothing; with the reason, the
+    instruction, and seconds of processor time of the tier alone (not of LLVM's process)."""
+    row: dict[str, Any] = {"kernel": name, "arch": cubin.arch}
+    try:
+        rules = translate_kernel(cubin, name)
+    except SassxlateError as why:
+        return {**row, "took": "nothing", "code": why.code, "why": why.message}
+    started = time.process_time()
+    try:
+        if text:
+            module_text(rules, DEFAULT)
+        else:
+            by_tier(rules, DEFAULT)
+        row["took"] = "llvm"
+    except Refused as why:
+        row |= {"took": "rules", "code": why.code, "why": why.message, "at": why.where.inst or ""}
+    return {**row, "s": round(time.process_time() - started, 3)}
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="The share of kernels that take the tier.")
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--arch", type=int, help="only this architecture, like 80")
+    parser.add_argument("--count", type=int, help="kernels to draw; all without it")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--text", action="store_true", help="up to LLVM's IR only")
+    parser.add_argument("-o", "--output", type=Path, help="a line of JSON for each kernel")
+    asked = parser.parse_args(given)
+    found = list(kernels(asked.files, asked.arch))
+    if asked.count is not None and asked.count < len(found):
+        found = random.Random(asked.seed).sample(found, asked.count)
+    rows: list[dict[str, Any]] = []
+    for file, cubin, name in found:
+        rows.append({"file": str(file), **outcome(cubin, name, text=asked.text)})
+        if asked.output is not None:
+            with asked.output.open("a", encoding="utf-8") as out:
+                print(json.dumps(rows[-1]), file=out)
+    took = Counter(str(r["took"]) for r in rows)
+    by_rules = took["llvm"] + took["rules"]
+    print(f"{len(rows)} kernels; {took['nothing']} that neither the rules nor the tier take")
+    print(f"by the tier: {took['llvm']} of {by_rules}, {took['llvm'] / max(by_rules, 1):.1%}")
+    for (code, why), times in Counter(
+        (r["code"], r["why"]) for r in rows if r["took"] == "rules"
+    ).most_common():
+        print(f"{times:6} {code} {why}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
