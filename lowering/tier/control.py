@@ -19,6 +19,7 @@ from sassxlate.disasm.sass.traits import QUOTIENTS, acquires, traits
 from sassxlate.lowering.llvm.ir_text import Val, const
 from sassxlate.lowering.nans.reads import WIDE, Nan, made
 from sassxlate.lowering.tier import atomics, memory, others, quotients
+from sassxlate.lowering.tier.gathered import gathered
 from sassxlate.lowering.tier.lane import LINE, Guard, Lane
 from sassxlate.lowering.tier.numbers import stand_ins, wide_compares
 from sassxlate.lowering.tier.old_values import after, unread
@@ -43,15 +44,17 @@ class Blocks:
     """Writes all blocks into the lane's function."""
 
     def __init__(self, lane: Lane, cfg: Cfg, facts: Together) -> None:
-        self.lane, self.cfg, self.facts = lane, cfg, facts
         self.nans = lane.found.nans
+        self.acquires = frozenset(o for b in cfg.blocks for o in acquires(b.instructions))
+        repaired = {at: [ref for ref, _ in refs] for at, refs in self.nans.before.items()}
+        cfg = gathered(cfg, repaired, ordered_shared=facts.ordered_shared)
+        self.lane, self.cfg, self.facts = lane, cfg, facts
         self.unread = lane.found.unread
         self.old_unread = unread(cfg)
         self.wide = wide_compares.pairs(cfg)
         self.copies = 0
         self.blocks = 0
         self.traps = False
-        self.acquires = frozenset(o for b in cfg.blocks for o in acquires(b.instructions))
         self.lines: list[int] = []  # for each line of the function, its place in SASS
 
     def write(self) -> None:
