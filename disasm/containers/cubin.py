@@ -59,6 +59,8 @@ _BINDINGS: Mapping[int, _Binding] = {0: "local", 2: "weak"}
 _FLAG_A_ABI7, _FLAG_A_ABI8 = 0x800, 0x08
 _COMPAT_ACCELERATOR_TARGET = 9
 
+_LEAST_IMPOSSIBLE = 1 << 31  # bytes of a stack or of shared memory; such a MIN_STACK_SIZE: unknown
+
 # Where the parameters start in constant bank 0, for kernels without a PARAM_CBANK record.
 _PARAM_BASE = ((100, 0x380), (90, 0x210), (0, 0x160))
 
@@ -117,6 +119,12 @@ def parse_cubin(data: bytes | memoryview) -> Cubin:
     if elf.type not in (ET_REL, ET_EXEC):
         raise fail("SX0121", f"a cubin of ELF type {elf.type}", 16)
     return _Reader(elf, arch, abi).cubin(variant)
+
+
+def _possible(size: int, what: str) -> int:
+    if size >= _LEAST_IMPOSSIBLE:
+        raise fail("SX0127", f"the kernel has {what} of {size} bytes")
+    return size
 
 
 def _flavour(elf: Elf) -> tuple[int, str, int]:
@@ -339,7 +347,8 @@ class _Reader:
     def _stack(self, number: int) -> int:
         frame = self.per_symbol.get(("FRAME_SIZE", number), 0)
         least = self.per_symbol.get(("MIN_STACK_SIZE", number), frame)
-        return max(least, frame) if least < 1 << 31 else frame
+        size = max(least, frame) if least < _LEAST_IMPOSSIBLE else frame
+        return _possible(size, "a stack")
 
     def _constant2(self, part: _Parts) -> bytes:
         section = part.sections.get(".nv.constant2.")
@@ -371,7 +380,7 @@ class _Reader:
             arch=self.arch,
             code=bytes(part.text.data),
             registers=self._registers(number, part),
-            shared_size=shared.size if shared is not None else 0,
+            shared_size=_possible(shared.size, "shared memory") if shared is not None else 0,
             local_size=self._stack(number),
             barriers=self._barriers(part),
             param_base=base,

@@ -13,6 +13,7 @@ from elftools.elf.sections import SymbolTableSection
 from sassxlate.disasm.containers import Cubin, Kernel, eiattr, parse_cubin
 from sassxlate.disasm.containers.elf import Elf
 from sassxlate.disasm.containers.values import Param
+from sassxlate.errors import ContainerError
 
 DATA = Path(__file__).parent / "data"
 LINKED = sorted(p for p in DATA.glob("*.cubin") if "relocatable" not in p.name)
@@ -220,3 +221,22 @@ def test_large_parameters(tmp_path: Path, nvcc: Callable[..., str]) -> None:
     nvcc("-cubin", "-arch=sm_90", source, "-o", tmp_path / "large.cubin")
     (k,) = parse_cubin((tmp_path / "large.cubin").read_bytes()).kernels
     assert k.params == (Param(0, 0, 20000), Param(1, 20000, 8), Param(2, 20008, 1))
+
+
+@pytest.mark.parametrize("what", ["a stack", "shared memory"])
+def test_impossible_sizes(what: str) -> None:
+    """Two gibibytes, which no later part has a place for, are refused."""
+    data = bytearray((DATA / "cuda13_sm_80.cubin").read_bytes())
+    elf = Elf(bytes(data))
+    if what == "a stack":
+        (info,) = (section for section in elf.sections if section.name == ".nv.info")
+        frame_size = re.escape(bytes([4, 0x11, 8, 0]))  # format, attribute, size
+        found = re.finditer(frame_size, bytes(info.data))
+        places = [info.offset + match.end() + 4 for match in found]
+    else:
+        number = [section.name.startswith(".nv.shared.") for section in elf.sections].index(True)
+        places = [int.from_bytes(data[40:48], "little") + number * 64 + 32]  # sh_size
+    for at in places:
+        data[at : at + 4] = (1 << 31).to_bytes(4, "little")
+    with pytest.raises(ContainerError, match=f"SX0127.*the kernel has {what} of 2147483648 bytes"):
+        parse_cubin(bytes(data))
