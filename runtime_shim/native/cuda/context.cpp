@@ -5,6 +5,7 @@
 #include "hostcall.h"
 #include "handles.h"
 #include "profile.h"
+#include "shared_memory.h"
 #include "unsupported.h"
 
 using namespace sx;
@@ -210,6 +211,7 @@ SX_API cuCtxGetLimit(size_t *value, int limit) {
     if (limit == CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED || limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH)
       return CUDA_ERROR_UNSUPPORTED_LIMIT;
     *value = current_context()->limits[limit];
+    if (limit == CU_LIMIT_SHMEM_SIZE) *value = static_cast<size_t>(shared_per_block());  // as an H200 says it
     note("%d = %zu", limit, *value);
     return CUDA_SUCCESS;
   });

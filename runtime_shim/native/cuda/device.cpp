@@ -3,6 +3,7 @@
 #include "capability.h"
 #include "driver.h"
 #include "profile.h"
+#include "shared_memory.h"
 #include "texture.h"
 #include "unsupported.h"
 
@@ -70,7 +71,6 @@ constexpr AttributeValue kAttributes[] = {
     {78, 1},           // STREAM_PRIORITIES_SUPPORTED
     {79, 1},           // GLOBAL_L1_CACHE_SUPPORTED
     {80, 1},           // LOCAL_L1_CACHE_SUPPORTED
-    {81, kSharedPerMultiprocessor},  // MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
     {82, 65536},       // MAX_REGISTERS_PER_MULTIPROCESSOR
     {83, 1},           // MANAGED_MEMORY
     {87, 2},           // SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO
@@ -78,7 +78,6 @@ constexpr AttributeValue kAttributes[] = {
     {90, 1},           // COMPUTE_PREEMPTION_SUPPORTED
     {91, 1},           // CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM
     {95, 1},           // COOPERATIVE_LAUNCH
-    {97, kSharedPerBlock},  // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
     {99, 1},           // HOST_REGISTER_SUPPORTED
     {106, 32},         // MAX_BLOCKS_PER_MULTIPROCESSOR
     {108, kMostPersisting},  // MAX_PERSISTING_L2_CACHE_SIZE: a hint
@@ -99,6 +98,8 @@ CUresult attribute(int id, Device &device, int &value) {
     case 75: value = capability() / 10; return CUDA_SUCCESS;
     case 76: value = capability() % 10; return CUDA_SUCCESS;
     case 18: value = 0; return CUDA_SUCCESS;
+    case 81: value = shared_per_multiprocessor(); return CUDA_SUCCESS;
+    case 97: value = shared_per_block(); return CUDA_SUCCESS;  // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
     case 102: value = device.virtual_memory; return CUDA_SUCCESS;
     case 33: case 34: case 50: {  // PCI bus, device, domain
       unsigned domain = 0, bus = 0, slot = 0;

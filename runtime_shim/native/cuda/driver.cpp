@@ -113,7 +113,7 @@ void Context::set_default_limits() {
   limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048;
   limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
   limits[CU_LIMIT_PERSISTING_L2_CACHE_SIZE] = size_t{kSecondLevelCache} / 16 * 3;  // as much of its cache
-  limits[CU_LIMIT_SHMEM_SIZE] = kSharedPerBlock;  // an H200 gives its greatest block, too
+  limits[CU_LIMIT_SHMEM_SIZE] = 0;  // the device's, which never changes
   limits[CU_LIMIT_CIG_ENABLED] = 0;
   limits[CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED] = 0;
 }

@@ -1,6 +1,6 @@
 // Attributes and occupancy of kernels, in terms of the device profile.
 #include "module.h"
-#include "profile.h"
+#include "shared_memory.h"
 
 #include <algorithm>
 
@@ -53,7 +53,7 @@ CUresult set_attribute(int id, int value, Kernel &kernel) {
   note("%d = %d %s", id, value, kernel.info->name.c_str());
   switch (id) {
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-      if (value < 0 || value > kSharedPerBlock - kernel.info->shared) return CUDA_ERROR_INVALID_VALUE;
+      if (value < 0 || value > shared_per_block() - kernel.info->shared) return CUDA_ERROR_INVALID_VALUE;
       kernel.max_dynamic_shared = value;
       return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
@@ -74,7 +74,7 @@ int active_blocks(const Kernel &kernel, int threads, size_t dynamic) {
   int registers = std::max(1, (info.registers + 7) / 8 * 8) * 32 * warps;
   int shared = (info.shared + static_cast<int>(dynamic) + kReservedShared + 127) / 128 * 128;
   return std::min({kBlocksPerMultiprocessor, kThreadsPerMultiprocessor / 32 / warps, kRegisters / registers,
-                   kSharedPerMultiprocessor / shared});
+                   shared_per_multiprocessor() / shared});
 }
 
 CUresult occupancy(const char *name, int *blocks, const void *handle, int threads, size_t dynamic) {
@@ -189,7 +189,7 @@ SX_API cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction handle,
     CUresult result = kernel_of(handle, kernel);
     if (result != CUDA_SUCCESS) return result;
     if (!bytes || blocks <= 0 || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
-    int each = std::min(kSharedPerMultiprocessor / blocks / 128 * 128 - kReservedShared, kSharedPerBlock);
+    int each = std::min(shared_per_multiprocessor() / blocks / 128 * 128 - kReservedShared, shared_per_block());
     *bytes = static_cast<size_t>(std::max(0, each - kernel->info->shared));
     return CUDA_SUCCESS;
   });

@@ -45,6 +45,8 @@ bool load_hip(Hip &hip, std::string &error) {
   // The same file may be named through a link.
   hip.emulated = same_file(hip.path, own) || dlsym(handle, "sassxlate_emulated_device");
   hip.emulated_busy = reinterpret_cast<decltype(hip.emulated_busy)>(dlsym(handle, "sassxlate_emulated_busy"));
+  using Bytes = uint32_t (*)();
+  if (auto lds = reinterpret_cast<Bytes>(dlsym(handle, "sassxlate_emulated_lds"))) hip.emulated_lds = lds();
   // Of the same build alone: what is shared is a structure.
   using State = void *(*)();
   if (auto state = reinterpret_cast<State>(dlsym(handle, "sassxlate_waiting_state")); state && same_file(hip.path, own))

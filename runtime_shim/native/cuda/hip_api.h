@@ -37,6 +37,7 @@ struct Hip {
   SX_HIP_OPTIONAL(F)
 #undef F
   bool emulated = false;  // our own library, not AMD's
+  uint32_t emulated_lds = 0;  // of it: bytes that a workgroup can have
   uint64_t (*emulated_busy)() = nullptr;  // of it: nanoseconds in which kernels ran
   std::string path;
 };

@@ -8,8 +8,5 @@ constexpr int kClock = 1980000, kMemoryClock = 2619000;  // kHz: an H200's
 constexpr int kBusWidth = 384;                           // bits: a Radeon RX 7900 has so many
 constexpr int kSecondLevelCache = 6 << 20;               // bytes, of the same
 constexpr int kMostPersisting = kSecondLevelCache / 4 * 3;  // bytes of it that a context may set aside
-constexpr int kSharedPerMultiprocessor = 65536;  // bytes: the LDS of a workgroup processor's half
-constexpr int kReservedShared = 1024;            // of each block, since sm_80
-constexpr int kSharedPerBlock = kSharedPerMultiprocessor - kReservedShared;  // opt-in limit, static and dynamic together
 
 }  // namespace sx

@@ -20,6 +20,7 @@ constexpr int kVersion = 60000000;  // HIP_VERSION of the ABI that we follow: ma
 std::atomic<uint64_t> g_stack_limit{1024};
 std::atomic<uint64_t> g_printf_limit{1u << 20};
 std::atomic<uint64_t> g_heap_limit{8u << 20};
+std::atomic<unsigned> g_max_lds{kMaxLds};
 
 struct AttributeRow {
   int id;  // hipDeviceAttribute_t of ROCm 6 and 7
@@ -184,11 +185,13 @@ int with_device(int device) { return device == 0 ? 0 : hipErrorInvalidDevice; }
 
 }  // namespace
 
+unsigned max_lds() { return g_max_lds.load(std::memory_order_relaxed); }
+
 uint64_t stack_limit() { return g_stack_limit.load(); }
 
 unsigned max_active_groups(const KernelInfo &info, unsigned threads, uint64_t shared) {
-  if (threads == 0 || threads > info.max_flat_workgroup_size || shared > kMaxLds ||
-      info.group_size > kMaxLds - shared)
+  const unsigned most = max_lds();
+  if (threads == 0 || threads > info.max_flat_workgroup_size || shared > most || info.group_size > most - shared)
     return 0;
   unsigned vgprs = std::max(1u, info.vgprs);
   unsigned step = target().vgpr_step;
@@ -196,12 +199,18 @@ unsigned max_active_groups(const KernelInfo &info, unsigned threads, uint64_t sh
   unsigned waves = kSimds * std::min(kWavesPerSimd, target().vgprs_per_simd / vgprs);
   unsigned groups = std::min(kMaxGroups, waves / ((threads + 31) / 32));
   uint64_t lds = (info.group_size + shared + 511) / 512 * 512;
-  return lds ? static_cast<unsigned>(std::min<uint64_t>(groups, kLdsPerMultiprocessor / lds)) : groups;
+  return lds ? static_cast<unsigned>(std::min<uint64_t>(groups, kLdsPerMultiprocessor / kMaxLds * most / lds)) : groups;
 }
 
 }  // namespace sx
 
 using namespace sx;
+
+// Our CUDA driver asks, and takes more for its kernels than a card has; HIP programs get what a card has.
+extern "C" __attribute__((visibility("default"))) uint32_t sassxlate_emulated_lds(void) {
+  g_max_lds = kMostLds;
+  return kMostLds;
+}
 
 SX_API hipError_t hipInit(unsigned flags) {
   return call([&]() -> int { return flags ? hipErrorInvalidValue : 0; });

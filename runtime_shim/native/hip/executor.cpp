@@ -4,6 +4,7 @@
 // (s_sleep, fuel); waves that wait at a barrier are released when the last live wave arrives.  If
 // workgroups only yield, the worker begins more of them: they may be waiting for a workgroup that has
 // not begun, as in a barrier over the grid or a scan that looks back.
+#include "limits.h"
 #include "per_thread.h"
 #include "state.h"
 #include "strict.h"
@@ -23,7 +24,6 @@
 namespace sx {
 namespace {
 
-constexpr size_t kLdsMax = 64u << 10;
 // A worker's, so that stacks do not exhaust memory; more than the device advertises room for.
 constexpr unsigned kMaxResidentWaves = 4096;
 
@@ -185,7 +185,7 @@ class Worker {
 
   // LDS and scratch for the workgroup; false if memory is exhausted.
   static bool provide(Group &group, size_t scratch) {
-    if (!group.lds) group.lds = static_cast<uint8_t *>(aligned_alloc(4096, kLdsMax + 4096));
+    if (!group.lds) group.lds = static_cast<uint8_t *>(aligned_alloc(4096, kMostLds + 4096));
     if (!group.lds) return false;
     if (scratch <= group.scratch_capacity) return true;
     if (group.scratch) munmap(group.scratch, group.scratch_capacity);

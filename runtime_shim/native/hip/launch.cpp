@@ -33,7 +33,7 @@ int check_shape(const Function &function, const Shape &shape) {
   }
   if (threads > kMaxThreads) return hipErrorInvalidValue;
   const KernelInfo &info = *function.info;
-  if (shape.shared > kMaxLds || info.group_size > kMaxLds - shape.shared) return hipErrorInvalidValue;
+  if (shape.shared > max_lds() || info.group_size > max_lds() - shape.shared) return hipErrorInvalidValue;
   if (threads > info.max_flat_workgroup_size) return hipErrorLaunchOutOfResources;
   if (shape.cooperative) {
     unsigned fit = max_active_groups(info, static_cast<unsigned>(threads), shape.shared);

@@ -85,7 +85,7 @@ def test_trace_says_what_was_asked(built: Built, run: Run, tmp_path: Path) -> No
     for expected in (
         "cuDeviceGetAttribute 0 10 = 32",
         "cuDeviceGetAttribute 1 9999 = 0",
-        "cuCtxGetLimit 0 7 = 64512",
+        "cuCtxGetLimit 0 7 = 166912",
         "cuCtxGetLimit 215 9",
         "cuLaunchKernel 1 grid 0 1 1 block 32 1 1 shared 0 bounded",
         "cuLaunchKernel 0 grid 1 1 1 block 64 1 1 shared 0 bounded",
