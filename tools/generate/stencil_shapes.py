@@ -4,8 +4,9 @@ kernels have, of which the first pack of stencils is made.
     python -m tools.generate.stencil_shapes [FILES...]
 
 takes the kernels of ``fixtures`` and those of FILES (executables or cubins, such as the programs of
-``fixtures/programs/src`` built by nvcc for several architectures), and keeps the shapes that the
-list has already.  A kernel that cannot be translated is left out.
+``fixtures/programs/src`` built by nvcc for several architectures; code objects, ``*.hsaco``, such
+as those that an application's run leaves in the cache), and keeps the shapes that the list has
+already.  A kernel that cannot be translated is left out.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 
 def _code_objects(files: Sequence[Path]) -> Iterator[bytes]:
     for file in files:
+        if file.suffix == ".hsaco":
+            yield file.read_bytes()
+            continue
         for _, cubin in load(file).cubins():
             for kernel in cubin.kernels:
                 try:

@@ -72,6 +72,9 @@ class Control(IntEnum):
     SETREG = 9
     SETREG_LITERAL = 10
     UNSUPPORTED = 11
+    CALL = 12  # writes where it would go on, and jumps
+    RETURN = 13  # jumps to the address in registers
+    ADDRESS = 14  # writes an address of the code
 
 
 READS_MEMORY, MODE, DPP, ACCESS = 1, 2, 4, 8  # flags of a row
@@ -236,6 +239,10 @@ _CONTROLS: Final = {
     "s_denorm_mode": Control.DENORM_MODE,
     "s_setreg_b32": Control.SETREG,
     "s_setreg_imm32_b32": Control.SETREG_LITERAL,
+    "s_call_b64": Control.CALL,
+    "s_setpc_b64": Control.RETURN,
+    "s_getpc_b64": Control.ADDRESS,
+    "s_swappc_b64": Control.UNSUPPORTED,
 }
 
 
@@ -246,8 +253,6 @@ def _control(op: str) -> Control:
         known = ("scc0", "scc1", "vccz", "vccnz", "execz", "execnz")
         return Control.CONDITIONAL if op.removeprefix("s_cbranch_") in known else (
             Control.UNSUPPORTED)  # fmt: skip
-    if op in ("s_setpc_b64", "s_swappc_b64", "s_call_b64"):
-        return Control.UNSUPPORTED
     return Control.NOTHING if op in NOTHING else Control.STRAIGHT
 
 
@@ -255,7 +260,7 @@ def _immediates(lay: Layout) -> list[tuple[int, int, int, int]]:
     """(place, width, signed, factor) of what the library fills in."""
     name, op = lay.format.name, lay.info.op
     count = immediates(op) if _control(op) is Control.STRAIGHT else 0
-    if op.startswith("s_cbranch_"):
+    if op.startswith("s_cbranch_") or op == "s_call_b64":
         return [(0, 16, 1, 4)]  # not filled in, but not part of the shape
     if not count:
         return []

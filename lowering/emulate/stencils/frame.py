@@ -14,6 +14,7 @@ from sassxlate.lowering.target import LANES
 
 SGPR: Final = int(WaveLayout.SGPR)
 SCC: Final = WAVE_SIZE  # a dword, 0 or 1
+TARGET: Final = SCC + 8  # 64 bits: where a jump to an address in registers goes, in the code
 LANE_MASK: Final = 0x340  # AVX2: EXEC as 32 dwords, 0 or -1
 OUTER: Final = 0x3C0  # the library's SxWave
 BUFFERS: Final = {

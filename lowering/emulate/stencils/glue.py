@@ -33,6 +33,9 @@ class Glue(IntEnum):
     STOP = 4  # of one that does not
     JUMP = 5  # to TAKEN
     ILLEGAL = 6  # the end of the code
+    EQUAL = 7  # to TAKEN if the frame's target is NUMBER
+    BELOW = 8  # to TAKEN if it is less
+    LOST = 9  # it is no place that the kernel jumps to
 
 
 def _member(name: str, type_: str, at: WaveLayout) -> str:
@@ -112,6 +115,28 @@ def _give_way(when: str) -> str:
     )
 
 
+def _fault(address: str) -> str:
+    """Ends the wave: there is no instruction at the address."""
+    where = f"i32 trunc (i64 {symbol('PC')} to i32), i32 0, i64 {address}"
+    return (
+        runtime_call(Rt.FAULT, "void", f"ptr %w, i32 {int(DeviceFault.ILLEGAL)}, {where}")
+        + "  unreachable\n"
+    )
+
+
+_TARGET: Final = (
+    f"  %to.p = getelementptr i8, ptr %w, i64 {frame.TARGET}\n  %to = load i64, ptr %to.p\n"
+)
+
+
+def _compare(how: str) -> str:
+    """Goes to TAKEN or NEXT by a comparison of the frame's target with NUMBER."""
+    return (
+        f"{_TARGET}  %is = icmp {how} i64 %to, {symbol('NUMBER')}\n"
+        f"  br i1 %is, label %yes, label %no\nyes:\n{go(TAKEN)}no:\n{go(NEXT)}"
+    )
+
+
 def _bodies() -> dict[Glue, str]:
     fuel = (
         _member("fuel", "i64", WaveLayout.FUEL)
@@ -133,13 +158,10 @@ def _bodies() -> dict[Glue, str]:
         Glue.FUEL: fuel + _give_way("%out"),
         Glue.STOP: stop + _give_way("%told"),
         Glue.JUMP: go(TAKEN),
-        Glue.ILLEGAL: runtime_call(
-            Rt.FAULT,
-            "void",
-            f"ptr %w, i32 {int(DeviceFault.ILLEGAL)}, i32 trunc (i64 {symbol('PC')} to i32), "
-            "i32 0, i64 0",
-        )
-        + "  unreachable\n",
+        Glue.ILLEGAL: _fault("0"),
+        Glue.EQUAL: _compare("eq"),
+        Glue.BELOW: _compare("ult"),
+        Glue.LOST: _TARGET + _fault("%to"),
     }
 
 

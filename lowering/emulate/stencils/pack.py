@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from sassxlate.lowering.emulate.options import Isa
 
 MAGIC: Final = 0x54535853  # "SXST"
-VERSION: Final = 1
+VERSION: Final = 2
 _PAGE: Final = 4096
 _CHUNK: Final = 64  # shapes of a module
 _GLUE: Final = 0xFFFFFFFF << 32  # the words of the glue's shapes, which no instruction has

@@ -220,10 +220,17 @@ class StencilBuilder:
             fn.do("ret void")
         elif inst.op == "s_trap":
             self._trap(c, fn, inst)
-        elif inst.op == "s_getpc_b64":
+        elif inst.op in ("s_getpc_b64", "s_call_b64"):
             base = vector_access.member(c, WaveLayout.CODE_BASE)
             address = fn.emit_new(f"add i64 {base}, {symbol('NUMBER')}")
             c.write64(inst, inst.args[0], Val(address, 64, False))
+            c.state.flush()
+            fn.go(NEXT)
+        elif inst.op == "s_setpc_b64":
+            start = Val(vector_access.member(c, WaveLayout.CODE_BASE), 64, False)
+            target = d.sub(c.read64(inst, inst.args[0]), start)
+            place = fn.place("%target", str(frame.TARGET))
+            fn.do(f"store i64 {target.ref}, ptr {place}, align 8")
             c.state.flush()
             fn.go(NEXT)
         elif emit_straight(c, inst) or emit_system(c, inst, shape.mode):

@@ -10,7 +10,7 @@ namespace sx {
 // lowering/emulate/stencils/encodings.py has these numbers, too.
 enum Control : uint8_t {
   kStraight, kNothing, kBranch, kConditional, kEnd, kIllegal, kTrap, kRoundMode, kDenormMode, kSetreg, kSetregLiteral,
-  kUnsupported
+  kUnsupported, kCall, kReturn, kAddress
 };
 enum RowFlags : uint8_t { kReadsMemory = 1, kMode = 2, kDpp = 4, kAccess = 8 };
 

@@ -15,12 +15,13 @@ namespace {
 // lowering/emulate/stencils/stencil.py, glue.py and pack.py have these numbers, too.
 enum RelocKind : uint8_t { kAbsolute, kPool, kNext, kTaken, kConstants };
 enum Symbol : unsigned { kV = 0, kS = 6, kImm = 12, kPc = 14, kNumber = 15, kSymbols = 16 };
-enum Glue : uint32_t { kEnter, kBlock, kCount, kFuel, kStop, kJump, kIllegalGlue };
+enum Glue : uint32_t { kEnter, kBlock, kCount, kFuel, kStop, kJump, kIllegalGlue, kEqual, kBelow, kLost };
 
 constexpr uint32_t kModeBits = 0x3ff;
 constexpr uint32_t kNone = ~0u;
 constexpr size_t kLongest = 512;  // instructions of a block
 constexpr size_t kLine = 64;
+constexpr size_t kMostReturns = 1 << 16;  // ways from an s_setpc to a place, of a kernel
 constexpr size_t kMostConstants = 40000;  // of 8 bytes, so that a frame fits a fiber's stack
 
 struct Mode {
@@ -49,7 +50,7 @@ struct Block {
   uint32_t start, next;   // next: of its last instruction
   uint32_t succs[2];
   Mode mode;
-  bool reached;
+  bool reached, returns;  // returns: it ends in a jump to one of all places where calls go on
 };
 
 struct Fixup {
@@ -94,8 +95,10 @@ class Builder {
   // ---- blocks, as cfg/rdna3_flow.py finds them
 
   static bool ends(uint8_t control) {
-    return control == kBranch || control == kEnd || control == kIllegal || control == kTrap;
+    return control == kBranch || control == kEnd || control == kIllegal || control == kTrap || control == kCall || control == kReturn;
   }
+
+  static bool jumps(uint8_t control) { return control == kBranch || control == kConditional || control == kCall; }
 
   uint32_t target(const Step &step) const {
     return step.pc + 4 + 4 * static_cast<uint32_t>(static_cast<int32_t>(static_cast<int16_t>(step.raw & 0xffff)));
@@ -110,8 +113,22 @@ class Builder {
     return true;
   }
 
+  // The places where calls go on are reached if there is a jump to an address in registers.
   bool walk() {
-    if (!lead(kernel_.entry)) return false;
+    if (!lead(kernel_.entry) || !follow()) return false;
+    for (size_t known = 0; returns_ && known != places_.size();) {
+      std::sort(places_.begin(), places_.end());
+      known = places_.size();
+      for (size_t i = 0; i < known; ++i)
+        if (!lead(places_[i])) return false;
+      if (!follow()) return false;
+    }
+    if (returns_ && addresses_) return refuse("a jump to an address that the code computes");
+    if (returns_ && places_.empty()) return refuse("a jump to an address that is not known");
+    return returns_ * places_.size() <= kMostReturns || refuse("too many jumps to addresses in registers");
+  }
+
+  bool follow() {
     while (!work_.empty()) {
       uint32_t pc = work_.back();
       work_.pop_back();
@@ -121,7 +138,10 @@ class Builder {
         at_[pc / 4] = static_cast<uint32_t>(steps_.size());
         steps_.push_back(step);
         uint8_t control = step.row->control;
-        if ((control == kBranch || control == kConditional) && !lead(target(step))) return false;
+        if (jumps(control) && !lead(target(step))) return false;
+        if (control == kCall) places_.push_back(step.pc + step.size);
+        returns_ += control == kReturn;
+        addresses_ |= control == kAddress;
         if (ends(control)) break;
         if (control == kConditional) {
           if (!lead(step.pc + step.size)) return false;
@@ -150,7 +170,7 @@ class Builder {
       bool joined = i && steps_[i - 1].pc + steps_[i - 1].size == s.pc;
       if (!open || leader_[s.pc / 4] || !joined || blocks_.back().steps >= kLongest) {
         at_[s.pc / 4] = static_cast<uint32_t>(blocks_.size());
-        blocks_.push_back({static_cast<uint32_t>(i), 0, s.pc, 0, {kNone, kNone}, {0, kModeBits}, false});
+        blocks_.push_back({static_cast<uint32_t>(i), 0, s.pc, 0, {kNone, kNone}, {0, kModeBits}, false, false});
       }
       ++blocks_.back().steps;
       blocks_.back().next = s.pc + s.size;
@@ -159,7 +179,8 @@ class Builder {
     for (Block &b : blocks_) {
       const Step &last = steps_[b.first + b.steps - 1];
       uint8_t control = last.row->control;
-      if (control == kBranch || control == kConditional) b.succs[0] = block_at(target(last));
+      if (jumps(control)) b.succs[0] = block_at(target(last));
+      b.returns = control == kReturn;
       if (!ends(control)) b.succs[1] = block_at(b.next);
     }
   }
@@ -195,15 +216,18 @@ class Builder {
       work.pop_back();
       Mode mode = b.mode;
       for (uint32_t i = 0; i < b.steps; ++i) step_mode(mode, steps_[b.first + i]);
-      for (uint32_t to : b.succs) {
-        if (to == kNone) continue;
+      auto reach = [&](uint32_t to) {
+        if (to == kNone) return;
         Block &succ = blocks_[to];
         if (succ.reached ? succ.mode.meet(mode) : true) {
           if (!succ.reached) succ.mode = mode;
           succ.reached = true;
           work.push_back(to);
         }
-      }
+      };
+      for (uint32_t to : b.succs) reach(to);
+      if (b.returns)
+        for (uint32_t pc : places_) reach(block_at(pc));
     }
   }
 
@@ -282,6 +306,48 @@ class Builder {
     else if (block != here + 1) copy_glue(kJump, 0, 0, &jump);
   }
 
+  // Copies a stencil that may jump to `to`; a back edge's own code comes after the blocks.
+  void copy_conditional(const Shape &shape, const int32_t *values, uint32_t to, uint32_t source) {
+    uint32_t block = block_at(to);
+    if (block != kNone && to > source) {
+      Jump taken = {block, 0};
+      return copy(shape, values, &taken);
+    }
+    Jump taken = {kNone, kNone};
+    later_.push_back({fixups(), 0, to, source});
+    copy(shape, values, &taken);
+    later_.back().end = fixups();
+  }
+
+  uint32_t fixups() const { return static_cast<uint32_t>(fixups_.size()); }
+
+  // The jumps of [begin, end) that have no target yet go to the code that follows.
+  void land(uint32_t begin, uint32_t end) {
+    uint32_t here = static_cast<uint32_t>(code_.size());
+    for (uint32_t i = begin; i < end; ++i)
+      if (fixups_[i].block == kNone && fixups_[i].offset == kNone) fixups_[i].offset = here;
+  }
+
+  // To the place of [first, last) whose number the frame has, by halves.
+  void go_back(size_t first, size_t last, uint32_t source) {
+    int32_t values[kSymbols] = {};
+    values[kPc] = offset(source);
+    if (last - first == 1) {
+      values[kNumber] = static_cast<int32_t>(places_[first]);
+      if (block_at(places_[first]) != kNone) copy_conditional(glue(kEqual), values, places_[first], source);
+      return copy(glue(kLost), values, nullptr);
+    }
+    size_t middle = first + (last - first) / 2;
+    values[kNumber] = static_cast<int32_t>(places_[middle]);
+    Jump below = {kNone, kNone};
+    uint32_t begin = fixups();
+    copy(glue(kBelow), values, &below);
+    uint32_t end = fixups();
+    go_back(middle, last, source);
+    land(begin, end);
+    go_back(first, middle, source);
+  }
+
   void emit_step(const Step &step, const Mode &mode, uint32_t here, const Block &block) {
     uint8_t control = step.row->control;
     if (control == kNothing || control == kRoundMode || control == kDenormMode) return;
@@ -307,16 +373,11 @@ class Builder {
     } else if (kernel_.unaligned && step.row->flags & kAccess) {
       shape.mode = kUnaligned;
     }
-    if (control != kConditional) return copy(shape, values, nullptr);
-    uint32_t to = target(step), destination = block_at(to);
-    Jump taken = {destination, 0};
-    if (destination == kNone || to <= step.pc) {
-      later_.push_back({static_cast<uint32_t>(fixups_.size()), 0, to, step.pc});
-      taken = {kNone, kNone};
-    }
-    copy(shape, values, &taken);
-    if (taken.block == kNone) later_.back().end = static_cast<uint32_t>(fixups_.size());
-    if (block_at(block.next) == kNone) copy_glue(kIllegalGlue, offset(step.pc), 0, nullptr);
+    if (control == kConditional) copy_conditional(shape, values, target(step), step.pc);
+    else copy(shape, values, nullptr);
+    if (control == kCall) return go(target(step), step.pc, here);
+    if (control == kReturn) return go_back(0, places_.size(), step.pc);
+    if (control == kConditional && block_at(block.next) == kNone) copy_glue(kIllegalGlue, offset(step.pc), 0, nullptr);
   }
 
   static uint64_t raw(const Step &step) { return step.shape.word; }
@@ -345,9 +406,7 @@ class Builder {
       if (!ends(last.row->control) && last.row->control != kConditional) go(b.next, last.pc, n);
     }
     for (const Later &l : later_) {
-      uint32_t here = static_cast<uint32_t>(code_.size());
-      for (uint32_t i = l.fixup; i < l.end; ++i)
-        if (fixups_[i].block == kNone && fixups_[i].offset == kNone) fixups_[i].offset = here;
+      land(l.fixup, l.end);
       go(l.to, l.source, kNone - 1);
     }
     out_.instructions = static_cast<uint32_t>(steps_.size());
@@ -397,6 +456,9 @@ class Builder {
   std::vector<uint32_t> at_;  // by pc / 4: the step, later the block that begins there
   std::vector<uint8_t> leader_;
   std::vector<uint32_t> work_, reads_, starts_;
+  std::vector<uint32_t> places_;  // where calls go on, ascending
+  size_t returns_ = 0;            // jumps to addresses in registers
+  bool addresses_ = false;        // an instruction makes another address of the code
   std::vector<Step> steps_;
   std::vector<Block> blocks_;
   std::vector<Later> later_;

@@ -10,7 +10,7 @@
 namespace sx {
 namespace {
 
-constexpr uint32_t kMagic = 0x54535853u, kVersion = 1;
+constexpr uint32_t kMagic = 0x54535853u, kVersion = 2;
 constexpr size_t kPage = 4096;
 constexpr size_t kRegion = size_t{1} << 30;  // relative addresses reach all of it
 

@@ -28,8 +28,11 @@ _LENGTH = 40  # instructions of a program, besides those that load and store the
 _V, _S = range(4, 48), range(8, 104)  # registers that programs use
 _MASKS = (0xFFFFFFFF, 0, 1, 0x80000000, 0xF00FA5C3, 0x0000FFFF)
 _TABLE, _DATA, _LDS, _SCRATCH = 128 * len(_V), 1 << 14, 8192, 256
-# Not among the instructions of a program: they end a wave, wait, or tell the time.
-_LEFT_OUT = ("s_cbranch", "s_endpgm", "s_trap", "s_barrier", "s_sleep", "s_sendmsg", "s_getreg")
+# Not among the instructions of a program: they jump, end a wave, wait, or tell the time.
+_LEFT_OUT = (
+    "s_call", "s_setpc", "s_cbranch", "s_endpgm", "s_trap", "s_barrier", "s_sleep", "s_sendmsg",
+    "s_getreg",
+)  # fmt: skip
 _MEMORY = ("lds", "flat", "global", "scratch", "smem")
 
 
