@@ -24,6 +24,7 @@ from sassxlate.lowering.llvm.lanes import float_type
 from sassxlate.lowering.tier.numbers import bits, stand_ins
 from sassxlate.lowering.tier.numbers.extremes import Extremes, Found
 from sassxlate.lowering.tier.numbers.halves import Halves
+from sassxlate.lowering.tier.numbers.to_integers import of_double, of_single
 from sassxlate.lowering.tier.numbers.vectors import Vectors
 from sassxlate.lowering.tier.refusal import FORM, refused
 
@@ -38,10 +39,8 @@ _BORDER = {16: (0x387FF000, 32), 32: (0x380FFFFFF0000000, 64)}
 # Bits of llvm.is.fpclass, of both signs.
 _NORMAL, _SUBNORMAL, _ZERO, _ANY = 0x108, 0x90, 0x60, 0x3FF
 _ONE = 0x3F800000
-# Doubles: powers of two, and the bounds of an upper word, unsigned and signed.
-_TWO_TO = {-32: 0x3DF0000000000000, 32: 0x41F0000000000000}
-_UPPER = ((0, 0x41EFFFFFFFE00000), (0xC1E0000000000000, 0x41DFFFFFFFC00000))
 _REFERENCE = Reference()
+_LEAST = {32: 0xCF000000, 64: 0xC1E0000000000000}  # -2**31
 _NAN = {16: 0x7FFF, 32: 0x7FFFFFFF}  # NVIDIA's
 _MAGNITUDE = {16: 0x7FFF, 32: 0x7FFFFFFF, 64: (1 << 63) - 1}
 
@@ -74,7 +73,7 @@ class LaneDomain(Vectors):
         self._narrowed_of: dict[str, Val] = {}
         self.halves = Halves(fn)
         self.extremes = Extremes()
-        self._integral: set[str] = set()
+        self._whole_of: dict[str, Val] = {}  # what a number was rounded from
         self._minimum_of: dict[str, tuple[Val, Val]] = {}
 
     # -- tests for NaN ----------------------------------------------------------------------------
@@ -150,8 +149,11 @@ class LaneDomain(Vectors):
             return out
         tested = self._nan_test_of.get(c.ref)
         number, words = self._minimum_of.get(b.ref, (None, b))
-        if a.const == 1 << 63 and tested is not None and tested == number:
-            return words  # as the conversion gives it for NaN
+        if number is not None and tested == number and a.const == 1 << b.width - 1:
+            if b.width == 64:
+                return words  # as the conversion gives it for NaN
+            least = self.const(_LEAST[words.width], words.width)
+            return stand_ins.converted(self.fn, self.float_call("maximumnum", words, least), True)
         if a.const is not None and tested in (b, self._narrowed_of.get(b.ref, b)):
             infinity = _INFINITY.get(a.width)
             nan = infinity is not None and a.const & _MAGNITUDE[a.width] > infinity
@@ -410,39 +412,34 @@ class LaneDomain(Vectors):
 
     def frint(self, a: Val, how: Round) -> Val:
         out = self.float_call("roundeven", a) if how == Round.NEAREST else super().frint(a, how)
-        self._integral.add(out.ref)
+        self._whole_of[out.ref] = a
         if how == Round.ZERO:
             self._untruncated[out.ref] = a
         return out
 
     def ftoi(self, a: Val, width: int, signed: bool) -> Val:
         """Conversions round towards zero themselves."""
-        if (a.width, width) == (64, 64):
+        if width == 64 and a.width >= 32:
             return self._to_words(a, signed)
+        number = self._whole_of.get(a.ref, a)
         a = self._untruncated.get(a.ref, a)
         if width != 32:
             return super().ftoi(a, width, signed)
         if a.width == 16:
             a = self.float_convert("fpext", a, 32)
-        return stand_ins.converted(self.fn, a, signed)
+        out = stand_ins.converted(self.fn, a, signed)
+        if signed:
+            self._minimum_of[out.ref] = number, a
+        return out
 
     def _to_words(self, a: Val, signed: bool) -> Val:
-        """A double as 64-bit integer: the upper word, within its bounds, and what is left of the
-        number, which saturates if the upper word is at its bound."""
-        whole = a if a.ref in self._integral else self.frint(a, Round.ZERO)
-        scale = self.const(_TWO_TO[-32], 64)
-        high = super().frint(self.float_op("fmul", whole, scale), Round.DOWN)
-        least, most = _UPPER[signed]
-        high = self.float_call("maximumnum", high, self.const(least, 64))
-        high = self.float_call("minimumnum", high, self.const(most, 64))
-        low = self.float_call("fma", high, self.const(_TWO_TO[32] | 1 << 63, 64), whole)
-        upper = stand_ins.converted(self.fn, high, signed)
-        out = self.concat(upper, stand_ins.converted(self.fn, low, False))
+        """Both words of an integer; a NaN gives 0, unless the semantics choose otherwise."""
+        whole = a if a.ref in self._whole_of else self.frint(a, Round.ZERO)
+        out = (of_double if a.width == 64 else of_single)(self, whole, signed=signed)
         if not signed:
             return out
         none = self.select(self.fcmp("uno", whole, whole), self.const(0, 64), out)
-        number = self._untruncated.get(a.ref, a)
-        self._minimum_of[none.ref] = number, out
+        self._minimum_of[none.ref] = self._whole_of.get(a.ref, a), out
         return none
 
     def approx(self, fn: Approximation, a: Val) -> Val:

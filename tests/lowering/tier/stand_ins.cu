@@ -21,3 +21,11 @@ extern "C" __global__ void integers(const float *a, const double *b, unsigned *o
         p[3] = __double2int_rz(b[i]); p[4] = __double2uint_rz(b[i]); p[5] = __double2int_ru(b[i]);
     }
 }
+extern "C" __global__ void long_integers(const float *a, const double *b, unsigned long long *o, int turns) {
+    for (int n = 0; n < turns; n++) {
+        long long i = (long long)(blockIdx.x * turns + n) * blockDim.x + threadIdx.x;
+        unsigned long long *p = o + 6 * i;
+        p[0] = __float2ll_rz(a[i]); p[1] = __float2ull_rz(a[i]); p[2] = __float2ll_rd(a[i]);
+        p[3] = __double2ll_rz(b[i]); p[4] = __double2ull_rz(b[i]); p[5] = __double2ll_ru(b[i]);
+    }
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 import subprocess
 from pathlib import Path
@@ -138,7 +139,8 @@ def _floats(chance: Any, count: int, width: int) -> Bits:
     bits: Bits = chance.integers(0, (1 << width) - 1, count, dtype=kind, endpoint=True)
     middle = top // 2
     ends = np.array([0, 1, 2, size, middle - 1, middle, middle + 7, middle + 30, middle + 31,
-                     middle + 32, top - 2, top - 1, top], kind)  # fmt: skip
+                     middle + 32, middle + 62, middle + 63, middle + 64, top - 2, top - 1,
+                     top], kind)  # fmt: skip
     few = np.array([0, 1, 2, 3, (1 << size) - 1, (1 << size) - 2, 1 << (size - 1)], kind)
     picked: Bits = chance.choice(few, count)
     low: Bits = np.where(bits & kind(4), picked, bits & kind((1 << size) - 1))
@@ -233,6 +235,27 @@ def _compare_integers(cubin: Cubin, count: int, seed: int) -> None:
                                 hex(got[wrong[0], n]), hex(column[wrong[0]]))  # fmt: skip
 
 
+def _compare_long_integers(cubin: Cubin, count: int, seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    single, double = _floats(chance, count, 32), _floats(chance, count, 64)
+    got = _run(cubin, "long_integers", [single, double], 12, count).view(np.uint64)
+    columns = (
+        (single.view(np.float32), math.trunc, True), (single.view(np.float32), math.trunc, False),
+        (single.view(np.float32), math.floor, True), (double.view(np.float64), math.trunc, True),
+        (double.view(np.float64), math.trunc, False), (double.view(np.float64), math.ceil, True),
+    )  # fmt: skip
+    for n, (values, how, signed) in enumerate(columns):
+        least, most = (-(1 << 63), (1 << 63) - 1) if signed else (0, (1 << 64) - 1)
+        for value, word in zip(values.tolist(), got[:, n].tolist(), strict=True):
+            if math.isnan(value):
+                wanted = 1 << 63  # NVIDIA's, signed or not
+            elif math.isinf(value):
+                wanted = most if value > 0 else least
+            else:
+                wanted = min(max(how(value), least), most)
+            assert word == wanted & ((1 << 64) - 1), (n, value, hex(word))
+
+
 def test_roundings(cubin: Cubin) -> None:
     _compare_directed(cubin, 1 << 14, 1)
 
@@ -241,8 +264,13 @@ def test_conversions(cubin: Cubin) -> None:
     _compare_integers(cubin, 1 << 14, 1)
 
 
+def test_conversions_to_64_bits(cubin: Cubin) -> None:
+    _compare_long_integers(cubin, 1 << 13, 1)
+
+
 @pytest.mark.sweep
 def test_many_numbers(cubin: Cubin) -> None:
     for seed in range(16):
         _compare_directed(cubin, 1 << 20, seed)
         _compare_integers(cubin, 1 << 20, seed)
+        _compare_long_integers(cubin, 1 << 16, seed)
