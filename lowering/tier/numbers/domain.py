@@ -241,12 +241,6 @@ class LaneDomain(Vectors):
             return list(args)
         return [flush(self, a) if fp.flush_in else a for a in args]
 
-    def _nearest(self, fp: Fp, width: int) -> bool:
-        """Whether LLVM has this rounding."""
-        if fp.round != Round.NEAREST and width == 64:
-            raise refused(FORM, f"binary64 rounded {fp.round.name.lower()}")
-        return fp.round == Round.NEAREST
-
     def _given(self, fp: Fp, value: Val) -> Val:
         if fp.flush_out and not (value.width == 32 and self.flushes):
             return flush(self, value)
@@ -293,8 +287,8 @@ class LaneDomain(Vectors):
     def fadd(self, a: Val, b: Val, fp: Fp) -> Val:
         if (known := self._folded("fadd", fp, a, b)) is not None:
             return known
-        if not self._nearest(fp, a.width):
-            if a.width == 32:
+        if fp.round != Round.NEAREST:
+            if a.width >= 32:
                 return self._given(fp, self._rounded("add", fp, *self._sources(fp, a, b)))
             return softfloat.fadd(self, a, b, fp)
         a, b = self._sources(fp, a, b)
@@ -309,9 +303,9 @@ class LaneDomain(Vectors):
     def fmul(self, a: Val, b: Val, fp: Fp) -> Val:
         if (known := self._folded("fmul", fp, a, b)) is not None:
             return known
-        if not self._nearest(fp, a.width):
+        if fp.round != Round.NEAREST:
             self._only_kept(fp, a.width)
-            if a.width == 32:
+            if a.width >= 32:
                 return self._rounded("mul", fp, *self._sources(fp, a, b))
             return softfloat.fmul(self, a, b, fp)
         a, b = self._sources(fp, a, b)
@@ -326,9 +320,9 @@ class LaneDomain(Vectors):
     def ffma(self, a: Val, b: Val, c: Val, fp: Fp) -> Val:
         if (known := self._folded("ffma", fp, a, b, c)) is not None:
             return known
-        if not self._nearest(fp, a.width):
+        if fp.round != Round.NEAREST:
             self._only_kept(fp, a.width)
-            if a.width == 32:
+            if a.width >= 32:
                 return self._rounded("fma", fp, *self._sources(fp, a, b, c))
             return softfloat.ffma(self, a, b, c, fp)
         a, b, c = self._sources(fp, a, b, c)

@@ -1,5 +1,5 @@
-"""Instructions that LLVM's IR cannot ask for: roundings of binary32 otherwise than to nearest, and
-conversions to integers that saturate as the hardware's do.
+"""Instructions that LLVM's IR cannot ask for: roundings otherwise than to nearest, and conversions
+to integers that saturate as the hardware's do.
 
 LLVM does not follow the rounding mode through code that it may reorder, and it writes comparisons
 around a conversion whose result is undefined in C.  So another instruction stands in for each: one
@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 from sassxlate.disasm.rdna3 import branch_target, decode, encode
-from sassxlate.disasm.rdna3.instruction import I, Inst, V
+from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, V
 from sassxlate.domain.interface import Round
 from sassxlate.lowering.llvm.ir_text import Function, Val
 from sassxlate.lowering.tier.refusal import BACKEND, refused
@@ -44,19 +44,22 @@ _FUSED_REAL: Final[Mapping[str, _Real]] = MappingProxyType({
         _Real("v_fma_f32", 3, _MODES[how])
     for how, name in _FUSED.items()
 })  # fmt: skip
-# With fewer, the last operand of v_sad_u8, or the second of v_qsad_pk_u16_u8, says which it is.
+# With fewer, the last operand of v_sad_u8 says which it is; of doubles the second of
+# v_qsad_pk_u16_u8, or, with three sources, of v_mqsad_u32_u8, whose last one has two of them.
 _NUMBERED: Final = (
     *(_Real("v_add_f32", 2, mode) for mode in _MODES.values()),
     *(_Real("v_mul_f32", 2, mode) for mode in _MODES.values()),
     _Real("v_cvt_u32_f32", 1), _Real("v_cvt_i32_f32", 1),
     _Real("v_cvt_u32_f64", 1), _Real("v_cvt_i32_f64", 1),
     _Real("v_max3_f32", 1), _Real("v_pk_max_f16", 1),
+    *(_Real(f"v_{op}_f64", n, mode)
+      for op, n in (("add", 2), ("mul", 2), ("fma", 3)) for mode in _MODES.values()),
 )  # fmt: skip
 # NVIDIA's NaN beside the source: see `lowering/builder/canonical_nan.py`.
 _CANONICAL: Final = MappingProxyType({"v_max3_f32": (I(0x7FFFFFFF),) * 2,
                                       "v_pk_max_f16": (I(0x7FFF7FFF),)})  # fmt: skip
-_SINGLE, _DOUBLE = "v_sad_u8", "v_qsad_pk_u16_u8"
-STAND_INS: Final = frozenset({*_FUSED_REAL, _SINGLE, _DOUBLE})
+_SINGLE, _DOUBLE, _TRIPLE = "v_sad_u8", "v_qsad_pk_u16_u8", "v_mqsad_u32_u8"
+STAND_INS: Final = frozenset({*_FUSED_REAL, _SINGLE, _DOUBLE, _TRIPLE})
 _RELATIVE = ("s_getpc_b64", "s_call_b64", "s_setpc_b64", "s_swappc_b64")
 
 
@@ -73,10 +76,38 @@ def _number(of: _Real) -> Val:
 
 
 def rounded(fn: Function, op: Operation, how: Round, *args: Val) -> Val:
-    """A sum, product or both of binary32, rounded otherwise than to nearest."""
+    """A sum, product or both, of binary32 or binary64, rounded otherwise than to nearest."""
+    if args[0].width == 64:
+        return _rounded_double(fn, op, how, *args)
     if op == "fma":
         return _call(fn, _FUSED[how], "i32", *args)
     return _call(fn, "sad.u8", "i32", *args, _number(_Real(f"v_{op}_f32", 2, _MODES[how])))
+
+
+def _rounded_double(fn: Function, op: Operation, how: Round, *args: Val) -> Val:
+    # A constant would mean another number to the real instruction.
+    first, *others = [_register(fn, a) for a in args]
+    if op != "fma":
+        number = _number(_Real(f"v_{op}_f64", 2, _MODES[how]))
+        return _call(fn, "qsad.pk.u16.u8", "i64", first, number, *others)
+    number = _number(_Real("v_fma_f64", 3, _MODES[how]))
+    pair = "poison"
+    for place, value in enumerate(others):
+        pair = fn.emit(f"insertelement <2 x i64> {pair}, i64 {value.ref}, i64 {place}")
+    both = fn.emit(f"bitcast <2 x i64> {pair} to <4 x i32>")
+    kind = "<4 x i32>"
+    fn.module.declare(f"{kind} @llvm.amdgcn.mqsad.u32.u8(i64, i32, {kind})")
+    given = f"i64 {first.ref}, i32 {number.ref}, {kind} {both}"
+    out = fn.emit(f"call {kind} @llvm.amdgcn.mqsad.u32.u8({given})")
+    words = fn.emit(f"bitcast {kind} {out} to <2 x i64>")
+    return Val(fn.emit(f"extractelement <2 x i64> {words}, i64 0"), 64, False)
+
+
+def _register(fn: Function, value: Val) -> Val:
+    """A value that LLVM has in registers, whatever it knows of it."""
+    if value.const is None:
+        return value
+    return Val(fn.emit(f'call i64 asm "", "=v,0"(i64 {value.ref})'), 64, False)
 
 
 def converted(fn: Function, a: Val, signed: bool) -> Val:
@@ -107,16 +138,31 @@ def _real(inst: Inst) -> tuple[_Real, Inst]:
         real = fused
     if inst.dpp or inst.clamp or inst.neg or inst.abs:
         raise refused(BACKEND, "a stand-in with modifiers")
-    if inst.op == _DOUBLE:
-        assert isinstance(vdst, V)
-        vdst = V(vdst.index)
     args = sources[: real.sources]
+    if inst.op in (_DOUBLE, _TRIPLE):
+        vdst, args = _of_doubles(inst, real)
     if real.op in _CANONICAL:
         if isinstance(args[0], I):  # LLVM found out that it is always the same
             return real, Inst("v_mov_b32", (vdst, I(_of_constant(args[0].value, real.op))))
         args[:0] = _CANONICAL[real.op][:1]
         args += _CANONICAL[real.op][1:]
     return real, replace(inst, op=real.op, args=(vdst, *args), enc="e64")
+
+
+def _of_doubles(inst: Inst, real: _Real) -> tuple[V, list[Arg]]:
+    """The destination and the sources of an instruction on binary64."""
+    vdst, first, _, last = inst.args
+    assert isinstance(vdst, V)
+    if real.sources == 1:
+        return V(vdst.index), [first]
+    if inst.op == _TRIPLE:
+        assert isinstance(last, V)
+        args: list[Arg] = [first, V(last.index, 2), V(last.index + 2, 2)]
+    else:
+        args = [first, last]
+    if (inst.op == _TRIPLE) != (real.sources == 3) or any(isinstance(a, I) for a in args):
+        raise refused(BACKEND, "a stand-in of doubles with a constant")
+    return V(vdst.index, 2), args
 
 
 def _of_constant(value: int, op: str) -> int:

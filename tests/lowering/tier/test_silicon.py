@@ -41,8 +41,12 @@ def test_every_form(part: int) -> None:
         "IDP.4A.U8.U8 R10, R4, R2, -R8",  # LLVM's v_dot4 lost the sign
         "F2FP.E4M3.F16.UNPACK_B_MERGE_C R10, R2, R8.H1",  # LLVM's v_fma_mixlo lost -0
         "MUFU.RCP R10, 3.40282346638528859812e+38",  # LLVM folds it to a denormal number
+        # Binary64 rounded otherwise than to nearest.
+        "DADD.RP R10, R4, |R2|",
+        "DMUL.RM R10, -R4, 1.40444776161118430291e+306",
+        "DFMA.RZ R10, -R4, -|R2|, 2.8480945388892177704e-306",
     ],
 )
-def test_what_was_wrong_once(text: str) -> None:
+def test_what_was_wrong_or_refused_once(text: str) -> None:
     form = next(f for f in forms() if f.text == text)
     assert judge([form], _by_tier)["equal"] == 1

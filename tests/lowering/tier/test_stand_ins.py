@@ -70,6 +70,20 @@ def test_the_nan_of_a_register(number: int, op: str) -> None:
     assert V(3) in inst.args
 
 
+def test_doubles() -> None:
+    code = _code(
+        Inst("v_qsad_pk_u16_u8", (V(0, 2), S(2, 2), I(13), V(4, 2))),
+        Inst("v_mqsad_u32_u8", (V(0, 4), V(4, 2), I(20), V(8, 4))),
+        Inst("s_endpgm"),
+    )
+    insts = [i for _, i in _texts(replaced(code, ())[0])]
+    assert [(i.op, i.args, i.imm) for i in insts[:-1]] == [
+        ("s_round_mode", (), 0b1010), ("v_add_f64", (V(0, 2), S(2, 2), V(4, 2)), 0),
+        ("s_round_mode", (), 0), ("s_round_mode", (), 0b1111),
+        ("v_fma_f64", (V(0, 2), V(4, 2), V(8, 2), V(10, 2)), 0), ("s_round_mode", (), 0),
+    ]  # fmt: skip
+
+
 def test_branches_and_lines_follow() -> None:
     end, nop = Inst("s_endpgm"), Inst("s_nop", (), imm=0)
     size = len(encode(LERP))
@@ -110,7 +124,13 @@ def test_code_without_them_is_the_same() -> None:
 
 @pytest.mark.parametrize(
     "inst",
-    [Inst("v_sad_u8", (V(0), V(1), V(2), V(3))), Inst("v_sad_u8", (V(0), V(1), V(2), I(64)))],
+    [
+        Inst("v_sad_u8", (V(0), V(1), V(2), V(3))),
+        Inst("v_sad_u8", (V(0), V(1), V(2), I(64))),
+        Inst("v_qsad_pk_u16_u8", (V(0, 2), V(2, 2), I(12), I(1))),  # a constant of another kind
+        Inst("v_qsad_pk_u16_u8", (V(0, 2), V(2, 2), I(18), V(4, 2))),  # three sources
+        Inst("v_mqsad_u32_u8", (V(0, 4), V(4, 2), I(12), V(8, 4))),  # two
+    ],
 )
 def test_what_is_no_stand_in_is_refused(inst: Inst) -> None:
     with pytest.raises(Refused) as why:
