@@ -42,8 +42,6 @@ def _is_inline(text: str) -> bool:
 def _declaration(text: str) -> str:
     """A definition's head as a declaration for other modules."""
     head = text.partition("{\n")[0]
-    if head.startswith("define internal {"):  # the result is a structure
-        raise ValueError(head)
     return head.replace("define internal ", "declare hidden ", 1) + "\n"
 
 

@@ -27,7 +27,14 @@ from sassxlate.lowering.emulate.image.abi import (
     WaveLayout,
     trap_fault,
 )
-from sassxlate.lowering.emulate.wave import alu, indexed, lane_strides, trace_points, turns
+from sassxlate.lowering.emulate.wave import (
+    adjacent_loads,
+    alu,
+    indexed,
+    lane_strides,
+    trace_points,
+    turns,
+)
 from sassxlate.lowering.emulate.wave.access import memory_helpers
 from sassxlate.lowering.emulate.wave.context import Context, Isa
 from sassxlate.lowering.emulate.wave.registers import State
@@ -64,6 +71,9 @@ class WaveBuilder:
         self.c.scratch = options.scratch
         self.c.rows = any(_reads_row(s.inst) for b in flow.blocks.values() for s in b.steps)
         self.strides = lane_strides.strides(flow)
+        # Not where an access has to be at its own place in the order of all.
+        alone = options.strict or options.turns or options.trace is not None
+        self.mates = {} if alone else adjacent_loads.mates(flow, self.strides)
         self.c.vgprs = min(options.vgprs, VGPRS)
         self.c.state.poison = options.strict and options.poison
         self.traced = options.trace is not None
@@ -152,7 +162,8 @@ class WaveBuilder:
     def _step(self, step: DecodedStep, bits: ModeBits) -> None:
         c, inst = self.c, step.inst
         c.pc, c.dpp_enable = self._pc(step.pc), None
-        c.lane_stride = self.strides.get(step.pc)
+        c.lane_stride, c.mate = self.strides.get(step.pc), self.mates.get(step.pc)
+        c.loaded = c.held.pop(step.pc, None)
         self.count += 1
         if self.shadow is not None:
             self.shadow.before(step)

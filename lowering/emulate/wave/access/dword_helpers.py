@@ -33,10 +33,11 @@ def address_type(space: str) -> str:
     return V32 if space == "l" else "<32 x i64>"
 
 
-def _inside(m: Module, space: str) -> str:
-    """%all: every active lane is inside; %wanted: the active lanes."""
+def _inside(m: Module, space: str, dwords: int = 1) -> str:
+    """%all: every active lane's ``dwords`` are inside; %wanted: the active lanes."""
     type_, bits = address_type(space), 32 if space == "l" else 64
     m.declare(f"{type_} @llvm.fshr.v32i{bits}({type_}, {type_}, {type_})")
+    m.declare(f"i{bits} @llvm.usub.sat.i{bits}(i{bits}, i{bits})")
     if space == "l":
         text, off = member("size", "i32", WaveLayout.LDS_SIZE), "%at"
     else:
@@ -51,7 +52,8 @@ def _inside(m: Module, space: str) -> str:
     return text + (
         f"  %numbers = call {type_} @llvm.fshr.v32i{bits}({type_} {off}, {type_} {off}, "
         f"{type_} splat (i{bits} 2))\n"
-        f"  %count = lshr i{bits} %size, 2\n"
+        f"  %whole = lshr i{bits} %size, 2\n"
+        f"  %count = call i{bits} @llvm.usub.sat.i{bits}(i{bits} %whole, i{bits} {dwords - 1})\n"
         f"  %count.1 = insertelement {type_} poison, i{bits} %count, i64 0\n"
         f"  %count.v = shufflevector {type_} %count.1, {type_} poison, {_ZEROS}\n"
         f"  %in = icmp ult {type_} %numbers, %count.v\n  %in.m = bitcast {_MASK} %in to i32\n"
@@ -142,6 +144,34 @@ def load(m: Module, space: str, align: int, by_lanes: Callable[[], str]) -> str:
     return f"@{name}"
 
 
+TWO = f"{{{V32}, {V32}, i1}}"  # what `load_two` returns
+
+
+def load_two(m: Module) -> str:
+    """@gather2.g(w, addresses, exec) -> (dwords, the next dwords, whether they are inside): of
+    global memory.  If a lane's are not, nothing was accessed."""
+    name = "gather2.g"
+    if name in m.functions:
+        return f"@{name}"
+    v64 = address_type("g")
+    m.declare(f"{v64} @llvm.masked.gather.v32i64.v32p0({_PTRS}, {_MASK}, {v64})")
+    m.functions[name] = (
+        f"define internal {TWO} @{name}(ptr %w, {v64} %at, i32 %exec) noinline {_ATTRIBUTES} {{\n"
+        + _inside(m, "g", 2)
+        + "  br i1 %all, label %once, label %none, !prof !1\nnone:\n"
+        f"  ret {TWO} zeroinitializer\nonce:\n"
+        + _pointers("g")
+        + f"  %got = call {v64} @llvm.masked.gather.v32i64.v32p0({_PTRS} align 4 %ptrs, "
+        f"{_MASK} %wanted, {v64} zeroinitializer)\n"
+        f"  %low = trunc {v64} %got to {V32}\n  %top = lshr {v64} %got, splat (i64 32)\n"
+        f"  %high = trunc {v64} %top to {V32}\n"
+        f"  %r.0 = insertvalue {TWO} poison, {V32} %low, 0\n"
+        f"  %r.1 = insertvalue {TWO} %r.0, {V32} %high, 1\n"
+        f"  %r.2 = insertvalue {TWO} %r.1, i1 true, 2\n  ret {TWO} %r.2\n}}\n"
+    )
+    return f"@{name}"
+
+
 def store(m: Module, space: str, align: int, by_lanes: Callable[[], str]) -> str:
     """@scatter.*(w, addresses, dwords, exec, pc).  Lanes are written in ascending order, as the
     hardware's scatter does."""
@@ -171,4 +201,4 @@ def store(m: Module, space: str, align: int, by_lanes: Callable[[], str]) -> str
     return f"@{name}"
 
 
-__all__ = ["address_type", "handles", "load", "store"]
+__all__ = ["TWO", "address_type", "handles", "load", "load_two", "store"]

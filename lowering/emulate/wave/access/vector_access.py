@@ -9,7 +9,7 @@ fails on anything it cannot prove to be in range, so it never admits an access o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sassxlate.lowering.emulate.image.abi import WaveLayout
 from sassxlate.lowering.emulate.wave.access import (
@@ -259,6 +259,25 @@ def _shared_load(
     return [shared.spread(c, words) for words in zip(*runs, strict=True)]
 
 
+def _with_mate(c: Context, a: Address, alone: Callable[[], list[Val]]) -> list[Val]:
+    """Scattered dwords, together with those of a later load where there is one
+    (`adjacent_loads`)."""
+    if c.loaded is not None:
+        value, there = c.loaded
+        return either(c, there, lambda: [value], alone)
+    if c.mate is None:
+        return alone()
+    first = a if c.mate.above else replace(a, base=c.d.sub(a.base, const(4, 64)))
+    arguments = f"{_dword_arguments(c, first)}, i32 {c.state.exec_mask().ref}"
+    helper, two = dword_helpers.load_two(c.module), dword_helpers.TWO
+    got = c.fn.emit_new(f"call {two} {helper}({arguments})")
+    low, high, inside = (c.fn.emit_new(f"extractvalue {two} {got}, {i}") for i in range(3))
+    own, other = (low, high) if c.mate.above else (high, low)
+    there = Val(inside, 1, False)
+    c.held[c.mate.pc] = Val(other, 32, True), there
+    return either(c, there, lambda: [Val(own, 32, True)], alone)
+
+
 def load(
     c: Context, a: Address, shape: VectorAccess, aligned: Alignment, volatile: bool
 ) -> list[Val]:
@@ -296,7 +315,7 @@ def load(
         ok = _some(c, d.and_(inside, _aligned(c, address, align)), exec_)
         return either(c, ok, lambda: _uniform_load(c, p, a.space, shape, volatile), slow)
     if shape.bytes == 12 or _apart(c, shape):
-        return slow()
+        return _with_mate(c, a, slow) if _in_registers(c, a, shape) else slow()
     if c.lane_stride == 0:
         ok, at = _equal(c, a, shape.bytes, align)
         return either(c, ok, lambda: _shared_load(c, at, a.space, shape, volatile), slow)
