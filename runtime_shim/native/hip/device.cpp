@@ -190,7 +190,7 @@ unsigned max_lds() { return g_max_lds.load(std::memory_order_relaxed); }
 uint64_t stack_limit() { return g_stack_limit.load(); }
 
 unsigned max_active_groups(const KernelInfo &info, unsigned threads, uint64_t shared) {
-  const unsigned most = max_lds();
+  const uint64_t most = max_lds();
   if (threads == 0 || threads > info.max_flat_workgroup_size || shared > most || info.group_size > most - shared)
     return 0;
   unsigned vgprs = std::max(1u, info.vgprs);
