@@ -34,6 +34,11 @@ def _arrow() -> tuple[Any, Any]:
         raise ModelError("SX1043", "pyarrow is missing: pip install 'sassxlate[llm]'") from None
 
 
+def check_installed() -> None:
+    """ModelError SX1043 unless what datasets are written with is installed."""
+    _arrow()
+
+
 def _write(path: Path, table: Any) -> None:
     """Writes the file completely or not at all."""
     _, parquet = _arrow()
@@ -359,6 +364,6 @@ def _lines(sheet: Mapping[str, Any]) -> Iterable[str]:
 
 
 __all__ = [
-    "MODEL", "SPLITS", "best_rows", "digest_of", "finish", "model_reports", "read_ids", "read_rows",
-    "read_shard", "read_split", "reports", "split_shards", "write_rows",
+    "MODEL", "SPLITS", "best_rows", "check_installed", "digest_of", "finish", "model_reports",
+    "read_ids", "read_rows", "read_shard", "read_split", "reports", "split_shards", "write_rows",
 ]  # fmt: skip

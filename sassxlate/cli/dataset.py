@@ -433,9 +433,11 @@ def make(
     Finished work is not repeated: after an interruption, the same command continues.  As JSON
     it prints the documents of the three commands, one after the other.
     """
+    from sassxlate.llm.dataset.files import check_installed
     from sassxlate.llm.dataset.generate.generate import test_share
     from sassxlate.llm.evaluation.corpus import splits_of
 
+    check_installed()  # before minutes of compiling
     kernels = folder / "kernels"
     test = splits_of(folder).test
     if not (folder / "settings.json").exists():  # later, programs do not change their split

@@ -32,6 +32,7 @@ from sassxlate.lowering.optimize.peephole.scalars import (
     chains,
     choices,
     loads,
+    pair_copies,
     same_scalar,
     scalars,
     told_again,
@@ -354,8 +355,8 @@ def by_table(d: Draft) -> None:
 
 
 CHANGES: tuple[Callable[[Draft], None], ...] = (
-    dots, unused, products, copies, scalars, chains, choices, same_scalar, told_again, loads, fused,
-    selections, modes, carries, again, *FOLDS, by_table, unused,
+    dots, unused, products, copies, pair_copies, scalars, chains, choices, same_scalar, told_again,
+    loads, fused, selections, modes, carries, again, *FOLDS, by_table, unused,
 )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sassxlate.disasm.rdna3 import RRef
+from sassxlate.disasm.rdna3 import RRef, reads
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, Sp, V
 from sassxlate.lowering.optimize.draft import (  # fmt: skip
     Draft,
@@ -16,6 +16,7 @@ from sassxlate.lowering.optimize.draft import (  # fmt: skip
     source,
     substituted,
 )
+from sassxlate.lowering.region.subset import guard
 
 _SCC = RRef("scc")
 
@@ -152,6 +153,49 @@ def same_scalar(d: Draft) -> None:
             d.put(n, Inst("s_mov_b32", at.inst.args))
 
 
+def pair_copies(d: Draft) -> None:
+    """Removes copies of scalar pairs whose source can be read instead, whole or by words."""
+    n = 0
+    while n < len(d.lines):
+        if not _copied_pair(d, n):
+            n += 1
+
+
+def _copied_pair(d: Draft, n: int) -> bool:
+    inst = d.lines[n].inst
+    if inst.op != "s_mov_b64" or not plain(inst):
+        return False
+    to, value = inst.args
+    if not isinstance(to, S) or not isinstance(value, S):
+        return False
+    known = [d.uses(n, ref) for ref in sorted(source(to))]
+    uses = sorted({m for some in known if some is not None for m in some})
+    if None in known or not uses:
+        return False
+    made: dict[int, Inst] = {}
+    for m in uses:
+        other = _read_there(d.lines[m].inst, to, value)
+        if other is None or not d.reaches(n, m) or guard(other, d.regs) is not None:
+            return False
+        if not d.unchanged(source(value), n, m):
+            return False
+        made[m] = other
+    d.join([d.lines[n].group, *(d.lines[m].group for m in uses)])
+    for m, other in made.items():
+        d.put(m, other)
+    d.remove([n])
+    return True
+
+
+def _read_there(inst: Inst, to: S, value: S) -> Inst | None:
+    """An instruction that reads a pair, or words of it, where these were copied from."""
+    made = inst
+    for k, n in ((0, 2), (0, 1), (1, 1)):
+        other = substituted(made, S(to.index + k, n), S(value.index + k, n))
+        made = made if other is None else other
+    return None if reads(made) & source(to) else made
+
+
 def told_again(d: Draft) -> None:
     """A uniform value in a vector register, read as a scalar by vector instructions alone: they
     read the vector register."""
@@ -262,5 +306,6 @@ def _load_both(d: Draft, n: int, m: int) -> bool:
 
 
 __all__ = [
-    "chains", "choices", "loads", "moved_scalar", "same_scalar", "scalars", "told_again",
+    "chains", "choices", "loads", "moved_scalar", "pair_copies", "same_scalar", "scalars",
+    "told_again",
 ]  # fmt: skip

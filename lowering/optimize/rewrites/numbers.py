@@ -49,6 +49,13 @@ def true(text: str, named: Mapping[str, int]) -> bool:
     return holds(_INTEGERS, text, _bits(named)).n == 1
 
 
+def names(text: str) -> frozenset[str]:
+    """The constants that an expression names."""
+    functions = ("popcount", "ctz")
+    found = {e.id for e in ast.walk(parsed(text)) if isinstance(e, ast.Name)}
+    return frozenset(found.difference(functions))
+
+
 def _bits(named: Mapping[str, int]) -> dict[str, Bits]:
     return {name: _INTEGERS.const(n, 32) for name, n in named.items()}
 
@@ -133,4 +140,4 @@ def _compared(d: Domain[T], op: ast.cmpop, a: T, b: T) -> T:
             raise ValueError(f"{ast.dump(op)}: no comparison of a rewrite's constants")
 
 
-__all__ = ["holds", "number", "parsed", "true", "value"]
+__all__ = ["holds", "names", "number", "parsed", "true", "value"]

@@ -60,13 +60,15 @@ class Line:
 class Rewrite:
     """``old`` becomes ``new`` where ``when`` holds of the constants.  Compared by identity.
 
-    What ``old`` writes and ``new`` does not must be read by ``old`` alone.
+    What ``old`` writes and ``new`` does not must be read by ``old`` alone.  ``cases`` says where
+    its one constant lies, as an expression of numbers below 32: a proof takes each value alone.
     """
 
     name: str
     old: tuple[Line, ...]
     new: tuple[Line, ...]
     when: str = ""
+    cases: str = ""
 
     @property
     def kept(self) -> frozenset[str]:
@@ -124,14 +126,16 @@ def line(text: str) -> Line:
     return Line(op, tuple(args), writes)
 
 
-def rewrite(name: str, text: str, when: str = "") -> Rewrite:
+def rewrite(name: str, text: str, when: str = "", cases: str = "") -> Rewrite:
     """A rewrite from ``OLD -> NEW``.  ValueError for text that is none."""
     old, arrow, new = text.partition("->")
     if not arrow:
         raise ValueError(f"{name}: no -> in {text!r}")
-    out = Rewrite(name, _lines(old), _lines(new), when)
+    out = Rewrite(name, _lines(old), _lines(new), when, cases)
     if not out.kept:
         raise ValueError(f"{name}: both sides write nothing in common")
+    if cases and len(out.constants) != 1:
+        raise ValueError(f"{name}: cases are of one constant")
     return out
 
 
@@ -147,7 +151,7 @@ def rewrites() -> tuple[Rewrite, ...]:
 
 def _rows() -> Iterator[Rewrite]:
     for name, row in tomllib.loads(TABLE.read_text(encoding="utf-8")).items():
-        yield rewrite(name, row["rewrite"], row.get("when", ""))
+        yield rewrite(name, row["rewrite"], row.get("when", ""), row.get("cases", ""))
 
 
 __all__ = [

@@ -8,6 +8,7 @@ scalar register as it is.  Side effects are not compared: where a rewrite is app
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Final
 
 import z3
@@ -16,7 +17,7 @@ from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, Sp, V
 from sassxlate.disasm.rdna3.semantics.apply import apply, lookup
 from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO
 from sassxlate.errors import SassxlateError
-from sassxlate.lowering.optimize.rewrites.numbers import holds, value
+from sassxlate.lowering.optimize.rewrites.numbers import holds, names, number, true, value
 from sassxlate.lowering.optimize.rewrites.pattern import SPECIALS, Line, Rewrite, kind
 from sassxlate.lowering.target import DEFAULT
 from sassxlate.lowering.verify import Proved, Refuted, Unknown, Verdict
@@ -30,24 +31,63 @@ TIMEOUT_MS: Final = 10_000
 
 def proved(rule: Rewrite, timeout_ms: int = TIMEOUT_MS) -> Verdict:
     """Proved, Refuted with the operands, or Unknown."""
+    if rule.cases:
+        return _in_cases(rule, timeout_ms)
     verdict = _proved(rule, timeout_ms, products=True)
     if not isinstance(verdict, Unknown):
         return verdict
     return _proved(rule, timeout_ms, products=False)  # products as what they are
 
 
-def _proved(rule: Rewrite, timeout_ms: int, *, products: bool) -> Verdict:
-    for active in (True, False):
-        verdict = _asked(rule, active, timeout_ms, products)
+def case_values(rule: Rewrite) -> list[int]:
+    """The values of the one constant of a rewrite with ``cases``, where its condition holds."""
+    (name,) = rule.constants
+    parts = sorted(names(rule.cases))
+    made = {
+        number(rule.cases, dict(zip(parts, shifts, strict=True)))
+        for shifts in product(range(32), repeat=len(parts))
+    }
+    return sorted(n for n in made if not rule.when or true(rule.when, {name: n}))
+
+
+def _in_cases(rule: Rewrite, timeout_ms: int) -> Verdict:
+    """Each value of the constant by itself, and that the condition allows no other."""
+    (name,) = rule.constants
+    values = case_values(rule)
+    d, constant = Terms(), z3.BitVec(name, 32)
+    solver = z3.Solver()
+    solver.set("timeout", timeout_ms)
+    solver.add(holds(d, rule.when, {name: constant}) == numeral(1, 1), *d.facts)
+    solver.add(*(constant != numeral(n, 32) for n in values))
+    answer = solver.check()
+    if answer == z3.sat:
+        return Refuted(defect=f"another constant: {' '.join(str(solver.model()).split())}")
+    if answer == z3.unknown:
+        return Unknown("the solver gave up on the constants")
+    for n in values:
+        verdict = _proved(rule, timeout_ms, products=True, given={name: n})
         if not isinstance(verdict, Proved):
             return verdict
     return Proved()
 
 
-def _asked(rule: Rewrite, active: bool, timeout_ms: int, products: bool) -> Verdict:
+def _proved(
+    rule: Rewrite, timeout_ms: int, *, products: bool, given: Mapping[str, int] | None = None
+) -> Verdict:
+    for active in (True, False):
+        verdict = _asked(rule, active, timeout_ms, products, given or {})
+        if not isinstance(verdict, Proved):
+            return verdict
+    return Proved()
+
+
+def _asked(
+    rule: Rewrite, active: bool, timeout_ms: int, products: bool, given: Mapping[str, int]
+) -> Verdict:
     d = Terms(products)
     places = _places(rule)
-    known = {name: z3.BitVec(name, 32) for name in rule.constants}
+    known: dict[str, BV] = {name: z3.BitVec(name, 32) for name in rule.constants}
+    known |= {name: d.const(n, 32) for name, n in given.items()}
     try:
         old = _run(d, rule.old, places, known, active)
         new = _run(d, rule.new, places, known, active)
@@ -146,4 +186,4 @@ def _operand(
     return V(90 + n)
 
 
-__all__ = ["TIMEOUT_MS", "proved"]
+__all__ = ["TIMEOUT_MS", "case_values", "proved"]

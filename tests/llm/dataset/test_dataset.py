@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import shutil
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -269,6 +270,16 @@ def test_the_command(sources: Path, tmp_path: Path) -> None:
     assert run.exit_code == 1
     run = CliRunner().invoke(command, ["build", str(tmp_path / "e"), "--shard", "3/2"])
     assert run.exit_code == 2
+
+
+def test_what_is_missing_is_said_before_minutes_of_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    run = CliRunner().invoke(command, ["make", str(tmp_path / "d"), "--count", "6"])
+    assert isinstance(run.exception, ModelError)
+    assert run.exception.code == "SX1043"
+    assert not (tmp_path / "d").exists()
 
 
 def test_tokens_are_the_rows_for_a_trainer(built: Path, tmp_path: Path) -> None:

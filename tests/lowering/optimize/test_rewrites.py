@@ -17,7 +17,7 @@ from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, Sp, V
 from sassxlate.disasm.rdna3.semantics.apply import apply, lookup
 from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO
 from sassxlate.domain.numpy_lanes import Vec
-from sassxlate.lowering.optimize.draft import Draft, DraftLine, source
+from sassxlate.lowering.optimize.draft import Draft, DraftLine, legal, source
 from sassxlate.lowering.optimize.rewrites.match import rewritten
 from sassxlate.lowering.optimize.rewrites.numbers import number, true
 from sassxlate.lowering.optimize.rewrites.pattern import (
@@ -29,7 +29,7 @@ from sassxlate.lowering.optimize.rewrites.pattern import (
     rewrites,
     words,
 )
-from sassxlate.lowering.optimize.rewrites.prove import proved
+from sassxlate.lowering.optimize.rewrites.prove import case_values, proved
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.target import DEFAULT
 from sassxlate.lowering.verify import Proved, Refuted
@@ -66,12 +66,28 @@ def test_each_row_is_proved_for_all_operands(rule: Rewrite) -> None:
         # In lanes that wait the comparison gives 0, the mask may be 1.
         ("v_cndmask_b32 t 0 1 m; v_cmp_ne_u32 m1 0 t -> s_mov_b32 m1 m", ""),
         ("s_and_b32 m3 m1 m2; s_and_not1_b32 m m1 m3 -> s_and_b32 m m1 m2", ""),
+        # A product with all constants but those of its cases.
+        ("v_mul_lo_u32 d x k -> v_lshlrev_b32 d =ctz(k) x", ""),
         # Only the low word of the shift may be read.
         ("v_lshlrev_b64 p2 k p1 -> v_lshlrev_b32 p2.lo k p1.lo; v_mov_b32 p2.hi p1.hi", "k < 32"),
     ],
 )  # fmt: skip
 def test_a_wrong_row_is_refuted(text: str, when: str) -> None:
-    assert isinstance(proved(rewrite("wrong", text, when)), Refuted)
+    assert isinstance(proved(rewrite("wrong", text, when), 60_000), Refuted)
+
+
+def test_cases_that_miss_a_constant_are_refuted() -> None:
+    """Each case is right, but the condition allows more."""
+    text = "v_mul_lo_u32 d x k -> v_lshlrev_b32 t =ctz(k) x; v_sub_nc_u32 d 0 t"
+    good = rewrite("good", text, "popcount(-k) == 1 and -k < 0x100", "-(1 << a)")
+    assert case_values(good) == [2**32 - 2**n for n in range(7, -1, -1)]
+    assert isinstance(proved(good), Proved)
+    few = rewrite("few", text, "popcount(-k) == 1 and -k < 0x100", "-(1 << (a & 3))")
+    assert isinstance(proved(few), Refuted)
+    wrong = rewrite("wrong", text, "popcount(k) == 1 and k < 0x100", "1 << a")
+    assert isinstance(proved(wrong), Refuted)
+    with pytest.raises(ValueError, match="one constant"):
+        rewrite("none", "v_mov_b32 d x -> v_mov_b32 d x", "", "1 << a")
 
 
 @pytest.mark.parametrize(
@@ -111,6 +127,9 @@ def _constants(rule: Rewrite) -> Iterator[dict[str, int]]:
     """Constants that a rewrite's condition allows."""
     chance = random.Random(rule.name)
     names = sorted(rule.constants)
+    if rule.cases:
+        yield from ({names[0]: n} for n in chance.sample(case_values(rule), 20))
+        return
     for _ in range(20_000):
         made = {name: chance.choice(_EDGES) for name in names}
         if not rule.when or true(rule.when, made):
@@ -190,6 +209,8 @@ def test_each_row_applies_and_computes_the_same(rule: Rewrite) -> None:
     applied = 0
     for constants in _constants(rule):
         code = [_inst(at, places, constants) for at in rule.old]
+        if not all(map(legal, code)):  # two literals
+            continue
         results = [places[name] for name in rule.kept]
         d = _draft(code, results)
         if not rewritten(d, (rule,)):

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from sassxlate.disasm.containers import parse_cubin
-from sassxlate.disasm.rdna3.instruction import I, Inst, S, V
+from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, V
 from sassxlate.errors import EncodeError
 from sassxlate.llm.language.older_forms.restate import too_long
 from sassxlate.lowering.engine.gate import prove
 from sassxlate.lowering.optimize.cost import cost
+from sassxlate.lowering.optimize.draft import Draft, line, source
 from sassxlate.lowering.optimize.peephole.enumerate_windows import shorter
+from sassxlate.lowering.optimize.peephole.scalars import pair_copies
 from sassxlate.lowering.optimize.regions import CutRegion, cut_regions
 from sassxlate.lowering.optimize.search import improved
 from sassxlate.lowering.pipeline import translate_kernel
@@ -118,3 +120,34 @@ def test_windows_are_enumerated() -> None:
     assert ("v_sub_nc_u32", (1, 0)) in shorter(negated, 2)
     product = (("v_mul_lo_u32", (0, 1)), ("v_add_nc_u32", (-1, 2)))
     assert not shorter(product, 3)  # v_mad_u32_u24 agrees on small numbers alone
+
+
+def test_a_copied_pair_is_read_where_it_is() -> None:
+    """Kernel parameters are copied to uniform registers, whose words are then read one by one."""
+    regs = next(questions("sm_80/carry_chains"))[1]
+    to, value = S(30, 2), S(42, 2)
+    code = (
+        Inst("s_mov_b64", (to, value)),
+        Inst("v_add_co_u32", (V(2), S(12), V(8), S(30))),
+        Inst("v_add_co_ci_u32", (V(3), S(12), I(0), S(31), S(12))),
+        Inst("global_load_b32", (V(4), V(5), to)),
+    )
+
+    def draft(code: tuple[Inst, ...], live: tuple[Arg, ...]) -> Draft:
+        lines = [line(inst, 0) for inst in code]
+        refs = frozenset(ref for arg in live for ref in source(arg))
+        return Draft(lines, regs, 1, refs, ())
+
+    d = draft(code, (V(2), V(3), V(4)))
+    pair_copies(d)
+    assert [at.inst.args for at in d.lines] == [
+        (V(2), S(12), V(8), S(42)), (V(3), S(12), I(0), S(43), S(12)), (V(4), V(5), value),
+    ]  # fmt: skip
+    for kept, live in (
+        (code, (V(2), S(31))),  # a word is read afterwards
+        ((code[0], Inst("s_mov_b32", (S(43), I(0))), *code[1:]), (V(2), V(3), V(4))),
+        ((*code, Inst("s_mov_b32", (S(2), S(31)))), (S(2), to)),
+    ):
+        d = draft(kept, live)
+        pair_copies(d)
+        assert tuple(at.inst for at in d.lines) == kept
