@@ -17,7 +17,7 @@ from sassxlate.disasm.inputs import (
     read_input,
 )
 from sassxlate.disasm.listing.cubin import Document, ListingOptions
-from sassxlate.disasm.listing.find import find
+from sassxlate.disasm.listing.find import find, opcodes
 from sassxlate.disasm.listing.source_lines import Mode
 from sassxlate.errors import EXIT_BAD_WORDS, EXIT_NEGATIVE, DecodeError, SassxlateError
 from sassxlate.output import print_json, print_lines
@@ -47,6 +47,13 @@ from sassxlate.runtime_shim.ptx.machine_code import machine_code
     "their source lines; may repeat.  Exit status 1: there are none.",
 )
 @click.option(
+    "--count",
+    "counting",
+    is_flag=True,
+    help="Print how often each opcode occurs in each function, the most frequent first; with "
+    "--find, only the opcodes that match.",
+)
+@click.option(
     "--live",
     is_flag=True,
     help="Print each kernel's reachable instructions with the registers that are live before them.",
@@ -63,6 +70,7 @@ def command(
     source: Mode | None,
     descriptors: bool,
     wanted_opcodes: tuple[str, ...],
+    counting: bool,
     live: bool,
     form: str,
 ) -> None:
@@ -78,20 +86,21 @@ def command(
     """
     as_json = form == "json"
     if live:
-        if wanted_opcodes or encoding or control or source or descriptors:
+        if wanted_opcodes or counting or encoding or control or source or descriptors:
             raise click.UsageError("--live does not go with other options of the listing")
         _print_live(context, file, kernels, arch, as_json=as_json)
         return
-    if wanted_opcodes and (encoding or control or source or descriptors):
-        raise click.UsageError("--find does not go with options of the whole listing")
+    if (wanted_opcodes or counting) and (encoding or control or source or descriptors):
+        option = "--count" if counting else "--find"
+        raise click.UsageError(f"{option} does not go with options of the whole listing")
     code_object = read_code_object(file)
     loaded = None if code_object is not None else read_input(file)
     if loaded is not None and not loaded.fatbins:
         code_object = read_hip_program(file)
     if loaded is None or code_object is not None:
         assert code_object is not None
-        if wanted_opcodes:
-            raise click.UsageError(f"--find searches SASS, and {file} holds RDNA3 code")
+        if wanted_opcodes or counting:
+            raise click.UsageError(f"--find and --count read SASS, and {file} holds RDNA3 code")
         from sassxlate.disasm.listing.code_object_file import list_code_objects
 
         if list_code_objects(
@@ -101,6 +110,7 @@ def command(
             context.exit(EXIT_BAD_WORDS)
         return
     listed: list[dict[str, object]] = []
+    row: dict[str, object]
     wanted = parse_arch(arch) if arch else None
     found = bad = matches = 0
     loaded = machine_code(loaded, arch)
@@ -127,13 +137,26 @@ def command(
         bad += text.bad
         target = arch_name(cubin.arch, cubin.variant)
         try:
+            if counting:
+                for counted in opcodes(text, wanted_opcodes):
+                    matches += 1
+                    plain = names[counted.name]
+                    if as_json:
+                        row = {"name": counted.name, "demangled": plain, "arch": target}
+                        row["total"] = counted.total
+                        row["opcodes"] = dict(counted.opcodes)
+                        listed.append(row)
+                        continue
+                    head = f"{plain}, {target}: {counted.total} instructions"
+                    print_lines([head, *counted.lines()])
+                continue
             if wanted_opcodes:
                 for one in find(text, wanted_opcodes):
                     matches += len(one.records)
                     plain = names[one.name]
                     if as_json:
-                        row: dict[str, object] = {"name": one.name, "demangled": plain}
-                        row |= {"arch": target, "instructions": list(one.records)}
+                        row = {"name": one.name, "demangled": plain, "arch": target}
+                        row["instructions"] = list(one.records)
                         listed.append(row)
                         continue
                     count = f"{len(one.records)} of {one.total} instructions"
@@ -153,7 +176,8 @@ def command(
     if not found:
         raise no_match(file, kernels, arch)
     if as_json:
-        print_json("disasm", {"file": file, "kernels": listed})
+        schema = "disasm-count" if counting else "disasm"
+        print_json(schema, {"file": file, "kernels": listed})
     if bad:
         context.exit(EXIT_BAD_WORDS)
     if wanted_opcodes and not matches:

@@ -16,6 +16,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 VERSIONS: dict[str, int] = {
     "ls": 1,
     "disasm": 1,
+    "disasm-count": 1,
     "disasm-rdna3": 1,
     "extract": 1,
     "asm": 1,

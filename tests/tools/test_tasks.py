@@ -32,8 +32,8 @@ def test_programs_are_counted(commands: str, count: int) -> None:
 
 
 def test_declarations() -> None:
-    assert len(TASKS) == 25
-    assert len({task.question for task in TASKS}) == 25
+    assert len(TASKS) == 26
+    assert len({task.question for task in TASKS}) == 26
     names = {OURS, *(tool.name for tool in TOOLS)}
     for task in TASKS:
         assert OURS in task.ways

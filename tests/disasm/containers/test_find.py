@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import cast
 
@@ -12,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from sassxlate.cli import cli
 from sassxlate.disasm.listing.cubin import Document, ListingOptions
-from sassxlate.disasm.listing.find import find
+from sassxlate.disasm.listing.find import find, opcodes
 
 from .conftest import DATA
 
@@ -87,3 +88,35 @@ def test_command() -> None:
     assert count == len(shown.stdout.splitlines()) - len(heads)
     assert run(path, "--find", "HMMA*").exit_code == 1
     assert run(path, "--find", "STG*", "--control").exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["lines_sm_90", "cuda13_sm_80", "cuda12_sm_80"])
+def test_opcodes_are_counted(name: str) -> None:
+    """As the listing has them, up to the last instruction that is no padding."""
+    path = DATA / f"{name}.cubin"
+    expected: dict[str, list[str]] = {}
+    for (function, _), (text, _) in sorted(listed(path).items()):
+        words = text.split()
+        expected.setdefault(function, []).append(words[words[0].startswith("@")])
+    counted = {one.name: one for one in opcodes(Document(path.read_bytes()))}
+    assert counted.keys() == expected.keys()
+    for function, texts in expected.items():
+        while texts[-1] == "NOP":
+            texts.pop()
+        assert dict(counted[function].opcodes) == Counter(texts)
+        assert counted[function].total == len(texts)
+
+
+def test_count_command() -> None:
+    path = DATA / "lines_sm_90.cubin"
+    shown = run(path, "--count").stdout
+    assert re.search(r", sm_90: \d+ instructions$", shown, re.M)
+    numbers = [[int(line.split()[0]) for line in part.splitlines()[1:]]
+               for part in re.split(r"^(?=\S)", shown, flags=re.M) if part]  # fmt: skip
+    assert all(part == sorted(part, reverse=True) for part in numbers)
+    value = json.loads(run(path, "--count", "--format", "json").stdout)
+    assert [[*k["opcodes"].values()] for k in value["kernels"]] == numbers
+    stores = json.loads(run(path, "--count", "--find", "STG", "--format", "json").stdout)
+    assert all(opcode.startswith("STG") for k in stores["kernels"] for opcode in k["opcodes"])
+    assert run(path, "--count", "--find", "HMMA*").exit_code == 1
+    assert run(path, "--count", "--source").exit_code == 2

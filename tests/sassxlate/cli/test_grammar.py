@@ -61,6 +61,7 @@ SCHEMA = {"selftest": "selftest-list"}
 MORE = {
     "callgraph of the host": ("callgraph-host", ("callgraph", str(SAXPY), "--host")),
     "script of a listing": ("listing-script", ("listing", "--script", "ghidra")),
+    "opcodes": ("disasm-count", ("disasm", str(CUBIN), "--count")),
     "disasm of RDNA3": ("disasm-rdna3", ("disasm", "CODE")),
     "diff against RDNA3": ("diff-translation", ("diff", str(CUBIN), "--against", "rdna3")),
 }
