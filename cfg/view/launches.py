@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sassxlate.cfg.view.picture import Arc, ArcKind, Line, Node, Picture
 from sassxlate.disasm.host_code.launches import HostGraph
-from sassxlate.disasm.host_code.show import shown
+from sassxlate.disasm.host_code.show import amount, shown, totals
 
 
 def picture(file: str, graph: HostGraph) -> Picture:
@@ -35,7 +35,8 @@ def picture(file: str, graph: HostGraph) -> Picture:
         for at in graph.launching(stub):
             link(at, stub, "jump")
     arcs.sort(key=lambda arc: (arc.src, arc.dst))
-    return Picture(file, file, "x86-64", tuple(nodes), tuple(arcs))
+    said = f"{amount(len(functions), 'function')}, {totals(graph)}"
+    return Picture(file, file, "x86-64", tuple(nodes), tuple(arcs), subtitle=said)
 
 
 __all__ = ["picture"]

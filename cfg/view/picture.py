@@ -75,6 +75,7 @@ class Picture:
     arcs: tuple[Arc, ...]
     loops: tuple[Loop, ...] = ()
     notes: tuple[str, ...] = ()  # what the picture leaves out, and why
+    subtitle: str = ""  # in place of the numbers of blocks and loops
 
     def successors(self) -> list[list[Arc]]:
         """The arcs that leave each node."""

@@ -7,9 +7,20 @@ from typing import Any
 from sassxlate.disasm.host_code.launches import HostGraph
 
 
+def amount(number: int, thing: str) -> str:
+    """A number of things, in words: ``1 kernel``, ``2 kernels``."""
+    ending = "es" if thing.endswith("ch") else "s"
+    return f"{number} {thing}{ending if number != 1 else ''}"
+
+
+def totals(graph: HostGraph) -> str:
+    """How many kernels are registered, and how many launches there are."""
+    return f"{amount(len(graph.kernels), 'kernel')}, {amount(len(graph.launches), 'launch')}"
+
+
 def text(file: str, graph: HostGraph) -> str:
     """Kernels, who launches them and how main gets there; then what is not known."""
-    lines = [f"// {file}: {len(graph.kernels)} kernels, {len(graph.launches)} launches in the code"]
+    lines = [f"// {file}: {totals(graph)} in the code"]
     start = "exports" if graph.main is None else "main"
     for stub, kernel in graph.kernels.items():
         places = " ".join(f"{place:#x}" for place in kernel.registered)
@@ -115,4 +126,4 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-__all__ = ["dot", "shown", "text", "value"]
+__all__ = ["amount", "dot", "shown", "text", "totals", "value"]

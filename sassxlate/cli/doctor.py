@@ -63,7 +63,7 @@ _REQUIRED = {
     "zstandard": "zstandard",
 }
 _GLIBC = (2, 28)
-_TEST_EXTRA = "pip install '.[test]'"
+_TEST_EXTRA = "pip install 'sassxlate[test]'"
 _KFD = "/dev/kfd"  # the kernel driver of AMD's compute stack
 _KERNEL = "early_exit"  # a kernel of the fixtures
 
@@ -135,7 +135,7 @@ def _python() -> Check:
 
 
 def _native() -> Check:
-    fix = "pip install . (with g++), or runtime_shim/native/build.sh in a checkout"
+    fix = "pip install sassxlate; in a checkout, pip install . (with g++) or native/build.sh"
     try:
         directory = paths.library_dir()
     except SassxlateError as error:
@@ -252,7 +252,9 @@ def _compiles_ptx(name: Name, use: str) -> Callable[[], Check]:
 def _packages() -> Check:
     absent = [name for name, what in _REQUIRED.items() if importlib.util.find_spec(what) is None]
     if absent:
-        return Check("packages", "missing", f"not installed: {', '.join(absent)}", "pip install .")
+        return Check(
+            "packages", "missing", f"not installed: {', '.join(absent)}", "pip install sassxlate"
+        )
     return Check("packages", "ok", ", ".join(_REQUIRED))
 
 
@@ -271,7 +273,7 @@ def _llvm() -> Check:
     try:
         from llvmlite import binding
     except (ImportError, OSError) as error:
-        return Check("llvmlite", "missing", str(error), "pip install .")
+        return Check("llvmlite", "missing", str(error), "pip install sassxlate")
     version = ".".join(map(str, binding.llvm_version_info))
     return Check("llvmlite", "ok", f"LLVM {version}: compiles for the emulated device")
 
@@ -311,7 +313,7 @@ def _model() -> Check:
     if there is None and not os.environ.get(models.MODEL):
         fix = "name one with --model or SASSXLATE_MODEL"
         return Check("model", "optional", "no weights are shipped; `translate` uses the rules", fix)
-    fix = "pip install '.[llm]', or --engine hybrid with '.[verify]'"
+    fix = "pip install 'sassxlate[llm]', or --engine hybrid with 'sassxlate[verify]'"
     return Check("model", "optional", "`translate` uses the rules", fix)
 
 

@@ -250,6 +250,8 @@ def test_drawn(form: str) -> None:
     assert len(kernels) == 2
     assert all(kernel.demangled in text for kernel in kernels)
     assert "main" in text
+    if form == "svg":
+        assert re.search(r"\d functions, 2 kernels, \d+ launch", text)
     drawn = launches.picture("reduction", _graph(path))
     starts = {node.index: node.lines[0].text for node in drawn.nodes}
     made = {(starts[a.src], starts[a.dst]) for a in drawn.arcs if a.kind == "jump"}

@@ -117,3 +117,13 @@ def test_tools_named_by_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_pat
 def test_every_check_has_a_name_of_its_own() -> None:
     names = [check().name for check in doctor.checks_for("gfx1100")]
     assert len(names) == len(set(names))
+
+
+def test_no_fix_needs_a_checkout() -> None:
+    """`pip install '.[llm]'` means nothing where the package was installed from a wheel."""
+    import inspect
+
+    from sassxlate.cli import doctor
+
+    assert "install '.[" not in inspect.getsource(doctor)
+    assert "'sassxlate[llm]'" in inspect.getsource(doctor)
