@@ -134,7 +134,8 @@ def analyse(cfg: Cfg) -> Uniformity:
     uniform_in[0] = 0
     uniform_branch = [True] * count
 
-    conditional = [is_conditional(b.last) for b in cfg.blocks]
+    # A guard of an instruction that ends no block chooses no way.
+    conditional = [traits(b.last).ends_block and is_conditional(b.last) for b in cfg.blocks]
 
     def together(index: int) -> bool:
         """Whether all live lanes execute the instruction at a block's end."""

@@ -13,7 +13,7 @@ from sassxlate.lowering.tier.refusal import FORM, refused
 _OPS = ("ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "EXCH")
 _KNOWN = frozenset(
     "E EF EL LU EU NA U LTC64B LTC128B LTC256B PRIVATE CTA SM GPU SYS VC STRONG S32 64 S64 U64 "
-    "F32 F64 F16x2 RN FTZ CAS POPC INC 32 ADD MIN MAX INC DEC AND OR XOR EXCH".split()
+    "F32 F64 F16x2 RN FTZ CAS CAST SPIN POPC INC 32 ADD MIN MAX INC DEC AND OR XOR EXCH".split()
 )
 _HERE = "!amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0"
 _AGENT = 'syncscope("agent")'
@@ -37,9 +37,15 @@ def atomic(lane: Lane, ins: Instruction, guard: Guard) -> None:
 
     def done() -> None:
         at = pointer(lane, space)
-        if ins.has("CAS"):
+        if ins.has("CAS") or ins.has("CAST"):
             compare, new = (joined(lane, lane.words(r, words)) for r in ("Rb", "Rc"))
-            old = exchanged(lane, at, compare, new)
+            old, stored = exchanged(lane, at, compare, new)
+            if ins.has("CAST"):
+                if ins.get("Rd") is not None:
+                    lane.give("Rd", parted(lane, lane.d.zext(stored, 32 * words)))
+                if lane.wants("Pu"):
+                    lane.give_pred("Pu", stored, None)
+                return
         else:
             one = const(1, 32)
             operand = one if ins.has("POPC") else joined(lane, lane.words("Rb", words))
@@ -52,19 +58,20 @@ def atomic(lane: Lane, ins: Instruction, guard: Guard) -> None:
     lane.under(guard, done, lane.lost)
     if ins.mnemonic == "ATOMG":
         lane.give_pred("Pu", const(0, 1), guard)
-    elif lane.wants("Pu"):
+    elif lane.wants("Pu") and not ins.has("CAST"):
         raise refused(FORM, "the predicate of an atomic", ins)
 
 
-def exchanged(lane: Lane, at: tuple[str, int], compare: Val, new: Val) -> Val:
-    """The old contents; memory becomes ``new`` if it equals ``compare``."""
+def exchanged(lane: Lane, at: tuple[str, int], compare: Val, new: Val) -> tuple[Val, Val]:
+    """The old contents, and whether they were ``compare``: then memory becomes ``new``."""
     ptr, space = at
     kind = f"i{compare.width}"
     pair = lane.fn.emit_new(
         f"cmpxchg ptr addrspace({space}) {ptr}, {kind} {compare.ref}, {kind} {new.ref} "
         f"{_AGENT} monotonic monotonic, align {compare.width // 8}, {_HERE}"
     )
-    return Val(lane.fn.emit_new(f"extractvalue {{{kind}, i1}} {pair}, 0"), compare.width, False)
+    old, stored = (lane.fn.emit_new(f"extractvalue {{{kind}, i1}} {pair}, {n}") for n in (0, 1))
+    return Val(old, compare.width, False), Val(stored, 1, False)
 
 
 def _plain(op: str, what: Element) -> str | None:

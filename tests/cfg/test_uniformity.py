@@ -53,3 +53,20 @@ def test_a_branch_on_a_comparison_of_halves_is_uniform() -> None:
     found = analyse(build("k", 90, [decode(w, 16 * i, 90) for i, w in enumerate(words)]))
     assert found.uniform_branch[0]
     assert found.converged == (True, True, True)
+
+
+def test_a_guard_at_the_end_of_a_block_parts_no_lanes() -> None:
+    text = (
+        "S2R R0, SR_TID.X ;",
+        "ISETP.GE.AND P1, PT, R0, 0x4, PT ;",
+        "ISETP.NE.AND P0, PT, RZ, c[0x0][0x160], PT ;",
+        "@P0 BRA `(.L) ;",
+        "@P1 FADD R2, R2, 1 ;",
+        ".L:",
+        "BAR.SYNC 0x0 ;",
+        "EXIT ;",
+    )
+    code = assemble_listing(list(text), 80)[""]
+    words = [int.from_bytes(code[at : at + 16], "little") for at in range(0, len(code), 16)]
+    cfg = build("k", 80, [decode(w, 16 * i, 80) for i, w in enumerate(words)])
+    assert all(analyse(cfg).converged)

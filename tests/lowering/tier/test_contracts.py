@@ -17,7 +17,7 @@ from tests.lowering.emulated import KERNELS, check, load
 
 # On sm_80.
 REFUSED = {
-    "calls": FLOW, "divergent_ballot": FLOW, "shared_atomics": WAITING,
+    "calls": FLOW, "divergent_ballot": FLOW,
     "uniform_barrier": FORM, "spin_lock": WAITING, "warp_match": FORM,
     "spin_before_work": WAITING, "spin_backoff": WAITING, "lock_in_function": WAITING,
     "lane_flags": WAITING, "split_warp_sync": FLOW, "group_votes": FLOW,
@@ -27,7 +27,7 @@ REFUSED = {
 SAMPLE = (
     "divergent_if", "carry_chains", "local_array", "shuffle_after_division", "jump_table",
     "float_rules", "shuffle_forms", "async_copies", "function_pointers", "global_atomics",
-    "conversions", "far_breaks", "cas64_loop", "double_math", "exit_in_regions",
+    "conversions", "far_breaks", "cas64_loop", "double_math", "exit_in_regions", "shared_atomics",
 )  # fmt: skip
 
 

@@ -55,6 +55,35 @@ ISETP.EQ.AND P0, PT, R6, R5, PT
 @!P0 BRA `(.LOOP)
 EXIT
 """
+# As nvcc writes atomicAdd of a float in shared memory.
+TOLD = """
+S2R R0, SR_TID.X
+ISETP.GE.AND P1, PT, R0, 0x10, PT
+@P1 EXIT
+.LOOP:
+LDS R4, [R2]
+FADD R5, R4, 1
+ATOMS.CAST.SPIN R5, [R2], R4, R5
+ISETP.EQ.U32.AND P0, PT, R5, 0x1, PT
+@!P0 BRA `(.LOOP)
+EXIT
+"""
+TOLD_WIDE = """
+S2R R0, SR_TID.X
+ISETP.GE.AND P1, PT, R0, 0x10, PT
+@P1 EXIT
+.LOOP:
+LDS.64 R4, [R2]
+IADD3 R6, P0, R8, R4, RZ
+IMAD.X R7, R9, 0x1, R5, P0
+ATOMS.CAST.SPIN.64 R6, [R2], R4, R6
+ISETP.EQ.U32.AND P0, PT, R6, 0x1, PT
+ISETP.EQ.U32.AND.EX P0, PT, R7, RZ, PT, P0
+@!P0 BRA `(.LOOP)
+EXIT
+"""
+# From sm_90 on.
+COPIED = TOLD.replace("LDS R4, [R2]", "LDS R4, [UR4]\nMOV R2, UR4")
 
 
 def _graph(text: str) -> Cfg:
@@ -78,7 +107,9 @@ def _changed(text: str, old: str, new: str) -> str:
     return text.replace(old, new)
 
 
-@pytest.mark.parametrize("text", [RETRY, WIDE, READS])
+@pytest.mark.parametrize(
+    "text", [RETRY, WIDE, READS, TOLD, TOLD_WIDE, COPIED, COPIED.replace("UR4", "R3")]
+)
 def test_retries_are_accepted(text: str) -> None:
     assert _accepted(text)
 
@@ -127,6 +158,25 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "it is compared with a later value": (WIDE, "ISETP.NE.U32", "MOV R10, R8\nISETP.NE.U32"),
     "it reads elsewhere": (READS, "LDS R6, [R2+0x8]", "LDS R6, [R2+0xc]"),
     "it reads a part": (READS, "LDS R6", "LDS.U8 R6"),
+    "it goes on when it stored": (TOLD, "@!P0 BRA", "@P0 BRA"),
+    "it goes on if it did not store nothing": (TOLD, "ISETP.EQ", "ISETP.NE"),
+    "it is compared with another number": (TOLD, "R5, 0x1, PT", "R5, 0x2, PT"),
+    "what it told changes": (TOLD, "ISETP.EQ", "IADD3 R5, R5, 0x1, RZ\nISETP.EQ"),
+    "another condition joins what it told": (TOLD, "R5, 0x1, PT", "R5, 0x1, P1"),
+    "it reads elsewhere than it told": (TOLD, "LDS R4, [R2]", "LDS R4, [R2+0x4]"),
+    "a lock that is told": (TOLD, "LDS R4, [R2]", "MOV R4, RZ"),
+    "it is told in some lanes": (TOLD, "ATOMS", "@P1 ATOMS"),
+    "the address is copied from another register": (COPIED, "MOV R2, UR4", "MOV R2, UR5"),
+    "the address is copied in some lanes": (COPIED, "MOV R2, UR4", "@P1 MOV R2, UR4"),
+    "the address is copied, and changes":
+        (COPIED.replace("UR4", "R3"), "MOV R2, R3", "MOV R2, R3\nIADD3 R3, R3, 0x4, RZ"),
+    "one word of what it told is compared":
+        (TOLD_WIDE, "ISETP.EQ.U32.AND.EX P0, PT, R7, RZ, PT, P0\n", ""),
+    "the first word of what it told is not counted":
+        (TOLD_WIDE, "AND.EX P0, PT, R7, RZ, PT, P0", "AND P0, PT, R7, RZ, PT"),
+    "it is told of one word": (TOLD_WIDE, "LDS.64 R4", "LDS R4"),
+    "the predicate changes after it was told":
+        (TOLD, "@!P0 BRA", "ISETP.EQ.U32.AND P0, PT, R4, 0x1, PT\n@!P0 BRA"),
 }  # fmt: skip
 
 
