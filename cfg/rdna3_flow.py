@@ -4,6 +4,7 @@ and the value of MODE before each instruction."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from sassxlate.disasm.rdna3.codec.decode.instruction import branch_target, decode
@@ -131,8 +132,9 @@ class _Walk:
             known.pop(dst.index, None)
 
 
-def discover(code: bytes, entry: int) -> Flow:
-    """The reachable blocks.
+def discover(code: bytes, entry: int, pointers: Iterable[int] = ()) -> Flow:
+    """The reachable blocks.  ``pointers``: offsets of code whose addresses are in memory, as those
+    of virtual functions are; s_setpc and s_swappc may reach them.
 
     Raises:
         EmulatorError: SX0621, a jump that leaves the code; SX0623, not an instruction.
@@ -140,6 +142,8 @@ def discover(code: bytes, entry: int) -> Flow:
     walk = _Walk(code, entry)
     walk.run()
     indirect: tuple[int, ...] = ()
+    if any(s.inst.op == "s_swappc_b64" for s in walk.steps.values()):
+        walk.taken.update(pointers)
     if any(s.inst.op in INDIRECT for s in walk.steps.values()):
         while set(indirect) != walk.taken:
             indirect = tuple(sorted(walk.taken))

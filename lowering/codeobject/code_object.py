@@ -5,14 +5,15 @@ The output matches ld.lld's for an assembly file with ``.amdhsa_kernel``.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
 from sassxlate.disasm.containers.code_object import Image, read_image
-from sassxlate.disasm.containers.elf import STT_FUNC, STT_OBJECT, ElfSymbol
+from sassxlate.disasm.containers.elf import STT_FUNC, STT_OBJECT, Elf, ElfSymbol
 from sassxlate.disasm.rdna3.tables.kernel_descriptor import SIZE as DESCRIPTOR_SIZE
-from sassxlate.errors import EncodeError, Where
+from sassxlate.errors import ContainerError, EncodeError, Where
 from sassxlate.lowering.codeobject import elf_writer as elf
 from sassxlate.lowering.codeobject import source_map
 from sassxlate.lowering.codeobject.descriptor import Descriptor, unpack
@@ -24,6 +25,8 @@ _VERSION: Final[list[Value]] = [1, 2]  # of the metadata: code object 5
 _CODE_END: Final = bytes.fromhex("00009fbf")  # s_code_end
 _PREFETCH: Final = 64  # instructions of padding that the instruction cache may fetch past the end
 _ALIGN: Final = 256
+_RELA: Final = 4  # SHT_RELA
+_RELATIVE64: Final = 13  # R_AMDGPU_RELATIVE64: the addend, moved as the object is
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,3 +243,19 @@ def read(data: bytes) -> CodeObject:
     symbols = {s.name: s for s in image.symbols if s.name.endswith(".kd") and s.kind == STT_OBJECT}
     kernels = tuple(_kernel(s, image, target, text, rows) for s in symbols.values())
     return CodeObject(image.version, kernels, code, text[0], image, metadata, target)
+
+
+def code_pointers(data: bytes, code: CodeObject) -> tuple[int, ...]:
+    """Offsets in the text section of ``code``, which was read from ``data``, whose addresses its
+    data holds: functions of tables and classes, as the relocations say."""
+    found: set[int] = set()
+    try:
+        tables = [bytes(section.data) for section in Elf(data).sections if section.type == _RELA]
+    except ContainerError:  # sections are not needed to run it
+        return ()
+    for table in tables:
+        for _, info, addend in struct.iter_unpack("<QQq", table[: len(table) // 24 * 24]):
+            offset = addend - code.text_address
+            if info & 0xFFFFFFFF == _RELATIVE64 and offset in range(0, len(code.text), 4):
+                found.add(offset)
+    return tuple(sorted(found))

@@ -18,6 +18,8 @@ from sassxlate.lowering.emulate.options import CompileOptions, Isa, host_isa
 from sassxlate.lowering.emulate.wave.wave import build
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sassxlate.lowering.codeobject.descriptor import Descriptor
 _CPU = {"avx512": "x86-64-v4", "avx2": "x86-64-v3"}
 ATTRIBUTES = {
@@ -87,16 +89,21 @@ def optimize(module: llvm.ModuleRef, machine: llvm.TargetMachine, *, quick: bool
 
 
 def compile_kernel(
-    code: bytes, entry: int, options: CompileOptions | None = None, kernel: str = "kernel"
+    code: bytes,
+    entry: int,
+    options: CompileOptions | None = None,
+    kernel: str = "kernel",
+    pointers: Iterable[int] = (),
 ) -> HostImage:
-    """The host image of the kernel that starts at byte ``entry`` of ``code``.
+    """The host image of the kernel that starts at byte ``entry`` of ``code``; ``pointers``: what of
+    it has its address in memory.
 
     Raises:
         EmulatorError: SX06xx, with the offset from the kernel's entry and the mnemonic.
     """
     start = time.perf_counter()
     try:
-        flow = flows.discover(code, entry)
+        flow = flows.discover(code, entry, pointers)
     except EmulatorError as e:
         raise e.at(kernel=kernel) from e
     return compile_flow(flow, options, kernel, start)
@@ -191,7 +198,7 @@ def compile_code_object(
     from dataclasses import replace
 
     from sassxlate.lowering.codeobject import source_map
-    from sassxlate.lowering.codeobject.code_object import read
+    from sassxlate.lowering.codeobject.code_object import code_pointers, read
 
     data = source if isinstance(source, bytes) else Path(source).read_bytes()
     obj = read(data)
@@ -215,4 +222,6 @@ def compile_code_object(
         if source_map.unaligned(note, kernel) or ".language" in k.metadata
         else options.align,
     )
-    return compile_kernel(obj.text, k.entry, options, kernel)
+    # Who counts blocks knows those of the code alone (counts.flow_of).
+    pointers = () if options.counts else code_pointers(data, obj)
+    return compile_kernel(obj.text, k.entry, options, kernel, pointers)

@@ -51,7 +51,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 PARTS = (
     *("float", "double", "int", "total", "weigh", "recursive", "sorted", "lanes", "streams"),
-    *("graph", "together", "peer"),
+    *("indirect", "graph", "together", "peer"),
 )
 
 

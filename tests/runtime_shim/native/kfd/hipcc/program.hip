@@ -67,6 +67,30 @@ __global__ void sorted(const int* in, int* out, unsigned each) {
     for (unsigned i = 0; i < each; ++i) out[base + i] = mine[i];
 }
 
+// Functions whose addresses are in memory: a table's, and a class's virtual ones.
+using Function = int (*)(int);
+__device__ __attribute__((noinline)) int more(int x) { return x + 1; }
+__device__ __attribute__((noinline)) int squared(int x) { return x * x; }
+__device__ Function g_functions[2] = {more, squared};
+struct Shape {
+    __device__ virtual int sides(int x) const = 0;
+};
+struct Plus : Shape {
+    int k;
+    __device__ explicit Plus(int number) : k(number) {}
+    __device__ int sides(int x) const override { return x + k; }
+};
+struct Times : Shape {
+    __device__ int sides(int x) const override { return x * 3; }
+};
+__global__ void indirect(int* out) {
+    int i = static_cast<int>(index_x());
+    Plus plus(i);
+    Times times;
+    const Shape* shape = i % 3 ? static_cast<const Shape*>(&plus) : &times;
+    out[i] = g_functions[i % 2](i) * 1000 + shape->sides(i);
+}
+
 // Lanes of a wave: votes and permutations.
 __global__ void lanes(unsigned* out) {
     unsigned t = thread_x();
@@ -168,6 +192,18 @@ bool run_sorted() {
         if (i % 24 && got[i - 1] > got[i]) return false;
     }
     return before == after;
+}
+
+bool run_indirect() {
+    int got[64];
+    void* out;
+    NEED(hipMalloc(&out, sizeof got));
+    indirect<<<dim3(2), dim3(32)>>>(static_cast<int*>(out));
+    NEED(hipMemcpy(got, out, sizeof got, hipMemcpyDeviceToHost));
+    NEED(hipFree(out));
+    for (int i = 0; i < 64; ++i)
+        if (got[i] != (i % 2 ? i * i : i + 1) * 1000 + (i % 3 ? 2 * i : 3 * i)) return false;
+    return true;
 }
 
 bool run_lanes() {
@@ -297,6 +333,7 @@ int main() {
         {"float", run_axpy<float>(1.5f)}, {"double", run_axpy<double>(-2.25)}, {"int", run_axpy<int>(7)},
         {"total", run_total()},           {"weigh", run_weigh()},              {"recursive", run_recursive()},
         {"sorted", run_sorted()},         {"lanes", run_lanes()},              {"streams", run_streams()},
+        {"indirect", run_indirect()},
         {"graph", run_graph()},           {"together", run_together()},        {"peer", run_peer()},
     };
     bool all = count == 1;
