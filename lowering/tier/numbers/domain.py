@@ -369,6 +369,8 @@ class LaneDomain(Vectors):
             if fp.round != Round.NEAREST or width == 16:
                 raise refused(FORM, "this rounding of a 64-bit integer")
             return self.int_to_float(a, width, signed)
+        if fp.round != Round.NEAREST and width == a.width == 32 and a.const is None:
+            return stand_ins.from_integer(self.fn, a, signed, fp.round)
         return softfloat.itof(self, a, width, signed, fp)
 
     def _upwards(self, a: Val, near: Val, signed: bool) -> Val:
@@ -416,7 +418,9 @@ class LaneDomain(Vectors):
         if width == 64 and a.width >= 32:
             return self._to_words(a, signed)
         number = self._whole_of.get(a.ref, a)
-        a = self._untruncated.get(a.ref, a)
+        if a.ref in self._untruncated:  # denormal numbers become 0, flushed before or not
+            a = self._untruncated[a.ref]
+            a = self._flushed_of.get(a.ref, a)
         if width != 32:
             return super().ftoi(a, width, signed)
         if a.width == 16:

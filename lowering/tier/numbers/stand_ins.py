@@ -54,6 +54,7 @@ _NUMBERED: Final = (
     _Real("v_max3_f32", 1), _Real("v_pk_max_f16", 1),
     *(_Real(f"v_{op}_f64", n, mode)
       for op, n in (("add", 2), ("mul", 2), ("fma", 3)) for mode in _MODES.values()),
+    *(_Real(f"v_cvt_f32_{kind}32", 1, mode) for kind in "ui" for mode in _MODES.values()),
 )  # fmt: skip
 # NVIDIA's NaN beside the source: see `lowering/builder/canonical_nan.py`.
 _CANONICAL: Final = MappingProxyType({"v_max3_f32": (I(0x7FFFFFFF),) * 2,
@@ -86,7 +87,7 @@ def rounded(fn: Function, op: Operation, how: Round, *args: Val) -> Val:
 
 def _rounded_double(fn: Function, op: Operation, how: Round, *args: Val) -> Val:
     # A constant would mean another number to the real instruction.
-    first, *others = [_register(fn, a) for a in args]
+    first, *others = [a if a.const is None else _register(fn, a) for a in args]
     if op != "fma":
         number = _number(_Real(f"v_{op}_f64", 2, _MODES[how]))
         return _call(fn, "qsad.pk.u16.u8", "i64", first, number, *others)
@@ -104,10 +105,9 @@ def _rounded_double(fn: Function, op: Operation, how: Round, *args: Val) -> Val:
 
 
 def _register(fn: Function, value: Val) -> Val:
-    """A value that LLVM has in registers, whatever it knows of it."""
-    if value.const is None:
-        return value
-    return Val(fn.emit(f'call i64 asm "", "=v,0"(i64 {value.ref})'), 64, False)
+    """A value that LLVM has in vector registers, whatever it knows of it."""
+    kind = value.type
+    return Val(fn.emit(f'call {kind} asm "", "=v,0"({kind} {value.ref})'), value.width, False)
 
 
 def converted(fn: Function, a: Val, signed: bool) -> Val:
@@ -117,6 +117,16 @@ def converted(fn: Function, a: Val, signed: bool) -> Val:
         return _call(fn, "sad.u8", "i32", a, Val("0", 32, False, 0), number)
     wide = _call(fn, "qsad.pk.u16.u8", "i64", a, number, Val("0", 64, False, 0))
     return Val(fn.emit(f"trunc i64 {wide.ref} to i32"), 32, False)
+
+
+def from_integer(fn: Function, a: Val, signed: bool, how: Round) -> Val:
+    """A 32-bit integer as binary32 number, rounded otherwise than to nearest.
+
+    LLVM 22 ends on some of these if they are the same in all lanes ("illegal VGPR to SGPR copy"):
+    it is not told so.
+    """
+    number = _number(_Real(f"v_cvt_f32_{'i' if signed else 'u'}32", 1, _MODES[how]))
+    return _call(fn, "sad.u8", "i32", _register(fn, a), Val("0", 32, False, 0), number)
 
 
 def canonical(fn: Function, a: Val, *, halves: bool) -> Val:
@@ -237,4 +247,4 @@ def _moved(part: Inst | bytes, at: int, places: Mapping[int, int]) -> bytes:
     return encode(replace(part, imm=distance // 4))
 
 
-__all__ = ["Operation", "canonical", "converted", "replaced", "rounded"]
+__all__ = ["Operation", "canonical", "converted", "from_integer", "replaced", "rounded"]

@@ -29,3 +29,13 @@ extern "C" __global__ void long_integers(const float *a, const double *b, unsign
         p[3] = __double2ll_rz(b[i]); p[4] = __double2ull_rz(b[i]); p[5] = __double2ll_ru(b[i]);
     }
 }
+extern "C" __global__ void from_integers(const int *a, const unsigned *b, float *o, int turns) {
+    for (int n = 0; n < turns; n++) {
+        long long i = (long long)(blockIdx.x * turns + n) * blockDim.x + threadIdx.x;
+        float *p = o + 9 * i;
+        p[0] = __int2float_ru(a[i]); p[1] = __int2float_rd(a[i]); p[2] = __int2float_rz(a[i]);
+        p[3] = __uint2float_ru(b[i]); p[4] = __uint2float_rd(b[i]); p[5] = __uint2float_rz(b[i]);
+        p[6] = __int_as_float(a[i] / (int)(b[i] >> 9 | 1)); p[7] = __uint_as_float(a[i] % (b[i] | 1));
+        p[8] = __int_as_float(a[i] / turns);  // the same divisor in all lanes
+    }
+}

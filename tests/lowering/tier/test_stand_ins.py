@@ -255,6 +255,29 @@ def _compare_integers(cubin: Cubin, count: int, seed: int) -> None:
                                 hex(got[wrong[0], n]), hex(column[wrong[0]]))  # fmt: skip
 
 
+def _compare_from_integers(cubin: Cubin, count: int, seed: int) -> None:
+    """Also quotients and remainders, which nvcc's code finds by such a conversion."""
+    chance = np.random.default_rng(seed)
+    # As many bits as wanted, and one more or less than a number of few bits.
+    words = chance.integers(0, 1 << 32, (2, count)) >> chance.integers(0, 32, (2, count))
+    near = (words & ~0xFF) + chance.integers(-1, 2, (2, count))
+    a, b = np.where(chance.random((2, count)) < 0.5, words, near).astype(np.uint32)
+    got = _run(cubin, "from_integers", [a, b], 9, count)
+    signed = a.view(np.int32).astype(np.float64)
+    wanted: list[Bits] = []
+    for value in (signed, b.astype(np.float64)):
+        down, up, zero = _directed(value, np.full_like(value, -0.0))
+        none = value == 0  # an integer has no -0
+        wanted += [np.where(none, np.uint32(0), bits) for bits in (up, down, zero)]
+    divisor = (b >> 9 | 1).astype(np.float64)
+    wanted.append(np.trunc(signed / divisor).astype(np.int64).astype(np.uint32))
+    wanted.append(a % (b | 1))
+    wanted.append(np.trunc(signed / TURNS).astype(np.int64).astype(np.uint32))
+    for n, column in enumerate(wanted):
+        wrong = np.flatnonzero(got[:, n] != column)
+        assert not wrong.size, (n, hex(a[wrong[0]]), hex(b[wrong[0]]), hex(got[wrong[0], n]))
+
+
 def _compare_long_integers(cubin: Cubin, count: int, seed: int) -> None:
     chance = np.random.default_rng(seed)
     single, double = _floats(chance, count, 32), _floats(chance, count, 64)
@@ -288,9 +311,14 @@ def test_conversions_to_64_bits(cubin: Cubin) -> None:
     _compare_long_integers(cubin, 1 << 13, 1)
 
 
+def test_conversions_from_integers(cubin: Cubin) -> None:
+    _compare_from_integers(cubin, 1 << 14, 1)
+
+
 @pytest.mark.sweep
 def test_many_numbers(cubin: Cubin) -> None:
     for seed in range(16):
         _compare_directed(cubin, 1 << 20, seed)
         _compare_integers(cubin, 1 << 20, seed)
         _compare_long_integers(cubin, 1 << 16, seed)
+        _compare_from_integers(cubin, 1 << 20, seed)
