@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 import subprocess
 from bisect import bisect_right
@@ -91,6 +92,28 @@ def test_translate_writes_them(tmp_path: Path) -> None:
         assert "No errors" in told.stdout, told.stdout
 
 
+def _same_in_gdb(file: Path) -> None:
+    """GDB, whose reader of DWARF is rocgdb's, reads the rows that pyelftools does."""
+    gdb = shutil.which("gdb")
+    if gdb is None:
+        pytest.skip("no gdb")
+    words = [gdb, "-nx", "-q", "-batch", str(file), "-ex", "maint expand-symtabs"]
+    told = subprocess.run(
+        [*words, "-ex", "maint info line-table"], capture_output=True, text=True, check=True
+    )
+    rows = re.findall(r"^\d+ +(\d+) +0x([0-9a-f]+) ", told.stdout, re.M)
+    got = {(int(address, 16), int(line)) for line, address in rows}
+    own = {(at, line) for at, _, line in _by_address(file.read_bytes()) if line > 0}
+    assert got == own, told.stdout
+
+
+def test_gdb_reads_them(tmp_path: Path) -> None:
+    run = CliRunner().invoke(command, [str(CUBIN), "-o", str(tmp_path)])
+    assert run.exit_code == 0, run.output
+    for file in sorted(tmp_path.glob("*.hsaco")):
+        _same_in_gdb(file)
+
+
 def test_without_lines_it_is_the_same() -> None:
     data = (ROOT / "fixtures" / "kernels" / "sm_80" / "half_pairs.cubin").read_bytes()
     cubin = parse_cubin(data)
@@ -128,3 +151,4 @@ def test_functions_of_their_own_have_lines(tmp_path: Path) -> None:
     rows = _by_address(file.read_bytes())
     assert {1, 3} <= {line for _, name, line in rows if name.endswith("called.cu")}
     assert "twice" in {f.name for f in parse_cubin(out.read_bytes()).functions}.pop()
+    _same_in_gdb(file)
