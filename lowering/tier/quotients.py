@@ -87,6 +87,7 @@ def _quotient(lane: Lane, a: Val, b: Val) -> Val:
     rcp = fma(near, fma(minus, near, one), near)
     if w == 64:
         rcp = fma(rcp, fma(minus, rcp, one), rcp)
+    rcp = d.or_(rcp, _all_ones(lane, den))
     first = d.float_op("fmul", num, rcp)
     if w == 32:
         first = fma(fma(minus, first, num), rcp, first)
@@ -102,6 +103,19 @@ def _negative(lane: Lane, a: Val) -> Val:
     d = lane.d
     ref = lane.fn.emit(f"fneg {float_type(a.width, False)} {d.as_float(a, False)}")
     return d.from_float(ref, a.width, False)
+
+
+def _all_ones(lane: Lane, a: Val) -> Val:
+    """1 if all bits of the mantissa are set, otherwise 0.
+
+    The steps above round a reciprocal correctly if they begin within its last place, but for such a
+    divisor (Markstein, IA-64 and Elementary Functions, 2000): 1 / (2 - u) is so little above the
+    middle of two numbers that they stay at the lower one, the even one, if they begin there, and
+    the quotient with them.  v_rcp is known within a last place only.
+    """
+    d, size = lane.d, mantissa_bits(a.width)
+    mantissa = d.and_(a, const((1 << size) - 1, a.width))
+    return d.lshr(d.add(mantissa, const(1, a.width)), const(size, a.width))
 
 
 def _exact(lane: Lane, a: Val, b: Val, q: Val) -> Val:

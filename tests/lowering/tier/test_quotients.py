@@ -171,7 +171,11 @@ def _expected(name: str, a: Bits, b: Bits) -> Bits:
     return np.where(np.isnan(out), nan, out.view(kind))
 
 
-def _results(cubin: Cubin, name: str, a: Bits, b: Bits, *, by_rules: bool = False) -> Bits:
+def _results(
+    cubin: Cubin, name: str, a: Bits, b: Bits, *, by_rules: bool = False, seed: int | None = None
+) -> Bits:
+    """With a seed in strict mode: its approximations differ from the exact function by up to AMD's
+    bound."""
     made = translate_kernel(cubin, name)
     if not by_rules:
         made = by_tier(made, DEFAULT)
@@ -179,7 +183,10 @@ def _results(cubin: Cubin, name: str, a: Bits, b: Bits, *, by_rules: bool = Fals
     places = [device.alloc(side.tobytes()) for side in (a, b)] + [device.alloc(a.nbytes)]
     grid = len(a) // 256
     segment = made.launch.kernarg(struct.pack("<QQQ", *places), (256, 1, 1), (grid, 1, 1), {}, 0)
-    run_code_object(made.code_object, name, grid, 256, segment, device, CompileOptions())
+    run_code_object(
+        made.code_object, name, grid, 256, segment, device,
+        CompileOptions(strict=seed is not None), strict_seed=seed or 0,
+    )  # fmt: skip
     return np.frombuffer(device.read(places[2], a.nbytes), a.dtype)
 
 
@@ -188,6 +195,30 @@ def test_results_are_correctly_rounded(cubins: dict[int, Cubin], name: str) -> N
     a, b = _numbers(64 if name[0] == "d" else 32, 1 << 15, 1)
     wanted = _expected(name, a, b)
     assert np.array_equal(_results(cubins[80], name, a, b), wanted)
+
+
+def _hard(width: int) -> tuple[Bits, Bits]:
+    """Divisors whose mantissas have all bits set, or nearly, and dividends: the quotients of powers
+    of two lie next to the middle of two numbers."""
+    chance: Any = np.random.default_rng(5)
+    kind: Any = np.uint32 if width == 32 else np.uint64
+    size, count = (23, 1 << 13) if width == 32 else (52, 1 << 13)
+    ones = (1 << size) - 1
+    low = chance.choice(np.array([ones, ones, ones - 1, ones - 2, 1, 2, ones >> 1], kind), count)
+    middle = 127 if width == 32 else 1023
+    high = chance.integers(middle - 60, middle + 60, count).astype(kind) << kind(size)
+    tops = chance.choice(np.array([0, 0, 1, ones, ones - 1], kind), count)
+    return (tops | kind(middle) << kind(size)).astype(kind), (low | high).astype(kind)
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_any_approximation_within_its_bound_will_do(cubins: dict[int, Cubin], name: str) -> None:
+    """1 / (2 - u) was 0.5 where the hardware's reciprocal is the lower one of its two choices."""
+    tops, divisors = _hard(64 if name[0] == "d" else 32)
+    a, b = (tops, divisors) if name.endswith("div") else (divisors, tops)
+    wanted = _expected(name, a, b)
+    for seed in range(4):
+        assert np.array_equal(_results(cubins[80], name, a, b, seed=seed), wanted), seed
 
 
 @pytest.mark.parametrize("name", ["d_mixed", "f_mixed"])
