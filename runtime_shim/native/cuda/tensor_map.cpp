@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint32_t kMagic = 0x53585440;  // plus the rank
 constexpr uint64_t kLargest = 1 << 27;   // elements of a dimension
-constexpr uint32_t kShared = 1 << 18;    // more bytes than a block's shared memory has
+constexpr uint64_t kShared = 1 << 18;    // bytes: a box of so many is an error
 constexpr uint32_t kRanks = 5;
 
 // The layout of lowering/rules/memory/tensor_copies.py.
@@ -25,6 +25,7 @@ static_assert(sizeof(Map) == 128, "CUtensorMap");
 // The bytes of an element by CUtensorMapDataType; those after the twelfth are of other architectures.
 constexpr uint32_t kSizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
 constexpr uint32_t kTypes = sizeof kSizes / sizeof *kSizes;
+constexpr uint32_t kFirstFloat = 6;
 constexpr uint32_t kFlushed = 10;  // from here on values may change: denormals, TF32
 
 struct Tensor {
@@ -35,34 +36,34 @@ struct Tensor {
   uint32_t interleave, swizzle, promotion, fill;
 };
 
-// What NVIDIA's documentation says is an error.
+// What NVIDIA's documentation says is an error, and what driver 13.0 answers on an H100.
 bool valid(const Tensor &t) {
   if (t.type >= kTypes || !t.rank || t.rank > kRanks || !t.elements || !t.box || !t.steps) return false;
-  if (t.address % 16 || t.interleave > 2 || t.swizzle > 6 || t.promotion > 3 || t.fill > 1) return false;
+  if (t.address % 16 || t.interleave > 2 || t.swizzle > 3 || t.promotion > 3 || t.fill > 1) return false;
   if (t.rank > 1 && !t.strides) return false;
   for (uint32_t i = 0; i < t.rank; ++i) {
     if (!t.elements[i] || t.elements[i] > uint64_t{1} << 32) return false;
     if (!t.box[i] || t.box[i] > 256 || !t.steps[i] || t.steps[i] > 8) return false;
     if (i && (t.strides[i - 1] % 16 || t.strides[i - 1] >= uint64_t{1} << 40)) return false;
   }
+  if (t.fill && t.type < kFirstFloat) return false;
+  uint64_t bytes = kSizes[t.type];
+  for (uint32_t i = 0; i < t.rank; ++i) bytes *= t.box[i];
+  if (bytes >= kShared) return false;
   if (t.interleave) return t.rank >= 3;
   const uint32_t inner = t.box[0] * kSizes[t.type];
-  return inner % 16 == 0 && (!t.swizzle || t.swizzle > 3 || inner <= 16u << t.swizzle);
+  return inner % 16 == 0 && (!t.swizzle || inner <= 16u << t.swizzle);
 }
 
 // What the copies do not do; null: nothing.
 const char *missing(const Tensor &t) {
   if (t.interleave) return "a tensor map with an interleaved layout";
-  if (t.swizzle > 3) return "a tensor map with this swizzle";
   if (t.swizzle && t.box[0] * kSizes[t.type] != 16u << t.swizzle) return "a tensor map whose box is narrower than its swizzle";
   if (t.fill) return "a tensor map that fills with NaN";
   if (t.type >= kFlushed) return "a tensor map of TF32 or of flushed FP32";
-  uint64_t bytes = kSizes[t.type];
   for (uint32_t i = 0; i < t.rank; ++i) {
     if (i && t.steps[i] != 1) return "a tensor map with strides of elements";
     if (t.elements[i] > kLargest) return "a tensor map with a dimension of over 2^27 elements";
-    bytes *= t.box[i];
-    if (bytes > kShared) return "a tensor map with a box larger than shared memory";
   }
   return nullptr;
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -53,8 +53,10 @@ class _Map:
         out[37] = self.bytes
         return out
 
-    def moves(self) -> list[tuple[int, int | None]]:
-        """For each element its byte in shared memory and in the tensor; None: outside."""
+    def moves(self, unit: int = 1) -> list[tuple[int, int | None]]:
+        """For each element its byte in shared memory and in the tensor; None: outside.  A row of
+        the tensor ends at a whole ``unit`` bytes."""
+        row = -(-self.shape[0] * self.size // unit) * unit // self.size
         out: list[tuple[int, int | None]] = []
         steps = (self.size, *self.strides)
         places = itertools.product(*(range(n) for n in self.box[::-1]))
@@ -62,20 +64,20 @@ class _Map:
             near = number * self.size
             near ^= near >> 3 & self.swizzle - 16
             where = [c + i for c, i in zip(self.at, place[::-1], strict=True)]
-            inside = all(0 <= w < n for w, n in zip(where, self.shape, strict=True))
+            inside = all(0 <= w < n for w, n in zip(where, (row, *self.shape[1:]), strict=True))
             far = sum(w * s for w, s in zip(where, steps, strict=True))
             out.append((near, far if inside else None))
         return out
 
 
 MAPS = [
-    _Map(1, (45,), (), (64,), (-7,)),
-    _Map(2, (40, 9), (96,), (16, 5), (30, -2)),
-    _Map(8, (12, 5, 4), (96, 512), (6, 3, 4), (-1, 3, 1)),
-    _Map(4, (7, 7, 4, 3), (32, 256, 1024), (8, 3, 5, 2), (2, -1, -1, 2)),
-    _Map(2, (9, 4, 3, 3, 3), (32, 144, 432, 1312), (8, 3, 2, 2, 3), (-3, 2, 1, 0, -1)),
-    _Map(2, (70, 40), (144,), (64, 37), (5, 6), 128),
-    _Map(4, (9, 20, 3), (48, 960), (8, 9, 2), (2, -3, 1), 32),
+    _Map(1, (45,), (), (64,), (-16,)),
+    _Map(2, (40, 9), (96,), (16, 5), (24, -2)),
+    _Map(8, (12, 5, 4), (96, 512), (6, 3, 4), (-2, 3, 1)),
+    _Map(4, (7, 7, 4, 3), (32, 256, 1024), (8, 3, 5, 2), (4, -1, -1, 2)),
+    _Map(2, (9, 4, 3, 3, 3), (32, 144, 432, 1312), (8, 3, 2, 2, 3), (8, 2, 1, 0, -1)),
+    _Map(2, (70, 40), (144,), (64, 37), (8, 6), 128),
+    _Map(4, (9, 20, 3), (48, 960), (8, 9, 2), (4, -3, 1), 32),
     _Map(1, (64, 33), (64,), (64, 33), (0, 0), 64),
 ]
 
@@ -132,11 +134,12 @@ def test_loads(cubin: Cubin, map_: _Map) -> None:
     [pytest.param(m, id=_id(m), marks=[] if m is MAPS[5] else [pytest.mark.sweep]) for m in MAPS],
 )
 def test_stores(cubin: Cubin, map_: _Map) -> None:
-    """What is outside of the tensor is not stored."""
+    """What is outside of the tensor is not stored, but for the rest of a row's last 16 bytes."""
+    map_ = replace(map_, at=tuple(max(at, 0) for at in map_.at))
     tile = np.arange(TILE // 4, dtype=np.uint32) + np.uint32(0x80000000)
     out = np.full(2048, 0x11223344, np.uint32)
     want = out.copy().view(np.uint8)
-    for near, far in map_.moves():
+    for near, far in map_.moves(16):
         if far is not None:
             want[far : far + map_.size] = tile.view(np.uint8)[near : near + map_.size]
     name = f"store{len(map_.shape)}"
@@ -155,3 +158,17 @@ def test_another_map_traps(cubin: Cubin, change: tuple[int, int]) -> None:
     blank = np.zeros(2048, np.uint32)
     with pytest.raises(EmulatorError, match=r"trap|0x55|SX066"):
         _prepared(cubin, "load2", words, blank, blank).translated()
+
+
+@pytest.mark.parametrize(
+    ("name", "at"),
+    [
+        ("store2", (8, -1)),
+        *(pytest.param(n, (4, 0), marks=pytest.mark.sweep) for n in ("load2", "store2")),
+    ],
+)
+def test_boxes_that_a_gpu_refuses_trap(cubin: Cubin, name: str, at: tuple[int, int]) -> None:
+    """Those that begin within 16 bytes of a row, and stores at a negative coordinate."""
+    words, blank = replace(MAPS[1], at=at).words(), np.zeros(2048, np.uint32)
+    with pytest.raises(EmulatorError, match="0x55"):
+        _prepared(cubin, name, words, blank, blank).translated()
