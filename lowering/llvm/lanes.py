@@ -47,6 +47,8 @@ class LlvmLanes(ABC):
         self.seed_offset = seed_offset
         self.perturbed = False  # strict mode: approximations err by as much as AMD allows
         self._as_float: dict[str, str] = {}
+        # Of halves of 64-bit vectors: the vector, and 1 for the upper half.
+        self._halves: dict[str, tuple[Val, int]] = {}
 
     def over(self, fn: Function) -> Self:
         """The same operations in another function."""
@@ -196,9 +198,17 @@ class LlvmLanes(ABC):
         if hi.const is not None and lo.const is not None:
             return self._const_like(hi, hi.const << lo.width | lo.const, width)
         if hi.width == lo.width == 32 and (hi.vec or lo.vec):
-            return self._interleave(hi, lo)
+            whole = self.whole(hi, lo)
+            return self._interleave(hi, lo) if whole is None else whole
         top = self.shl(self.zext(hi, width), const(lo.width, width))
         return self.or_(top, self.zext(lo, width))
+
+    def whole(self, hi: Val, lo: Val) -> Val | None:
+        """The vector of 64-bit values whose halves these are, if they were extracted from one."""
+        origin, other = self._halves.get(lo.ref), self._halves.get(hi.ref)
+        if origin is None or other is None or origin[0] != other[0]:
+            return None
+        return origin[0] if (other[1], origin[1]) == (1, 0) else None
 
     def _half(self, a: Val, which: int) -> Val:
         """The even or odd dwords of a vector of 64-bit values."""
@@ -208,6 +218,7 @@ class LlvmLanes(ABC):
         ref = self.fn.emit(
             f"shufflevector <{n} x i32> {flat}, <{n} x i32> poison, <{LANES} x i32> <{index}>"
         )
+        self._halves[ref] = a, which
         return Val(ref, 32, True)
 
     def _interleave(self, hi: Val, lo: Val) -> Val:

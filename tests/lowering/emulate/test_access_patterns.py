@@ -29,7 +29,8 @@ _SIZE = 4096  # bytes that the accesses are in: the last ones of the device, or 
 _ROW = 32 * 8 + 32 * 16  # an access's addresses, and the lanes' registers
 _WAIT = (Inst("s_waitcnt", (), 0), Inst("s_waitcnt_vscnt", (Sp("null"),), 0))
 _FULL = 0xFFFFFFFF
-_SPACES = ("global", "saddr", "ds")  # saddr: global, by an offset of 32 bits from a scalar base
+# wide: global, by addresses computed as 64 bits; saddr: by an offset of 32 from a scalar base.
+_SPACES = ("global", "wide", "saddr", "ds")
 # Kernels that read threadIdx.y are compiled for warps of two rows, others for warps of one.
 _SHAPES = ("line", "rows")
 
@@ -71,6 +72,7 @@ def _program(space: str, names: list[str], shape: str) -> bytes:
             Inst("global_load_b64", (V(2, 2), V(12), S(8, 2))),
             Inst("global_load_b128", (V(4, 4), V(13), S(8, 2)), 256),
             *_WAIT,
+            *([Inst("v_lshlrev_b64", (V(2, 2), I(0), V(2, 2)))] if space == "wide" else ()),
             Inst("s_mov_b32", (Sp("exec_lo"), S(6))),
         ]
         args = (data, *address) if kind == "load" else (address[0], data, *address[1:])
@@ -221,7 +223,7 @@ class _Runner:
         size = 1 << 17
         device = EmulatedDevice(size)
         table = device.alloc(_ROW * len(accesses))
-        base = device.base + size - _SIZE if self.space == "global" else 0
+        base = device.base + size - _SIZE if self.space in ("global", "wide") else 0
         rows = bytearray()
         for number, access in enumerate(accesses):
             rows += struct.pack("<32Q", *((base + p) % (1 << 64) for p in access.places))
@@ -288,7 +290,7 @@ def test_a_fault_names_the_first_lane(space: str, name: str, shape: str, isa: Is
         if space == "saddr" and rng.random() < 0.4:  # one run across the end of 32 bits
             shift = _SIZE // 2 - (1 << 32)
             places = [size * (i - before) for i in range(32)]
-        if space != "global":
+        if space in ("saddr", "ds"):
             places = [p % (1 << 32) for p in places]
 
         def inside(place: int, shift: int = shift) -> bool:

@@ -61,6 +61,9 @@ def starts(c: Context, lo: Val, hi: Val | None, bytes_: int, *, short: bool) -> 
     ``short``: an address that leaves 32 bits is out of range anyway.
     """
     d, length = c.d, run_length(c)
+    known = d.whole(hi, lo) if d.avx512 and hi is not None else None
+    if known is not None:
+        return _wide_starts(c, known, bytes_)
     steps = Val(_list([i % length * bytes_ for i in range(LANES)]), 32, True)
     lows, vector = firsts(c, lo)
     hit = d.eq(d.splat(lo), d.add(d.splat(vector), steps))
@@ -78,6 +81,21 @@ def starts(c: Context, lo: Val, hi: Val | None, bytes_: int, *, short: bool) -> 
         return Starts(ok, wide[0], None)
     ok = d.and_(ok, d.not_(d.ult(wide[1], wide[0])))
     return Starts(ok, wide[0], d.sub(wide[1], wide[0]))
+
+
+def _wide_starts(c: Context, address: Val, bytes_: int) -> Starts:
+    """The same of addresses that are there as vectors of 64 bits, which takes half the work."""
+    d, length = c.d, run_length(c)
+    heads, vector = firsts(c, address)
+    offsets = ", ".join(f"i64 {i % length * bytes_}" for i in range(LANES))
+    hit = d.eq(address, d.add(d.splat(vector), Val(f"<{offsets}>", 64, True)))
+    ok = d.eq(d.or_(d.mask_of(hit), d.not_(c.state.exec_mask())), const(-1, 32))
+    if length == LANES:
+        return Starts(ok, heads[0], None)
+    # The second run is the higher one, and ends inside of 64 bits.
+    ok = d.and_(ok, d.ult(heads[1], const(-length * bytes_, 64)))
+    ok = d.and_(ok, d.not_(d.ult(heads[1], heads[0])))
+    return Starts(ok, heads[0], d.sub(heads[1], heads[0]))
 
 
 # --- loads -----------------------------------------------------------------------------------
