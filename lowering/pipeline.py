@@ -13,11 +13,11 @@ from sassxlate.cfg import analyse as uniformity
 from sassxlate.disasm.containers.values import Cubin, Kernel
 from sassxlate.disasm.rdna3 import Encoded, Program, encode_items, resolve_labels
 from sassxlate.disasm.rdna3.instruction import Inst, Item
-from sassxlate.disasm.sass import decode_section
+from sassxlate.disasm.sass import decode, decode_filled
 from sassxlate.disasm.sass.instruction import Const, Imm, Instruction
 from sassxlate.disasm.sass.semantics.single_block_clusters import alone
 from sassxlate.disasm.sass.semantics.warpgroups import meeting
-from sassxlate.errors import LoweringError, SassxlateError, Where
+from sassxlate.errors import DecodeError, LoweringError, SassxlateError, Where
 from sassxlate.lowering.abi.hostcalls import as_instructions
 from sassxlate.lowering.abi.link import link_kernel
 from sassxlate.lowering.codeobject.code_object import KernelImage
@@ -64,6 +64,16 @@ def with_address(kernel: Kernel, ins: Instruction) -> Instruction:
     return replace(ins, operands={**ins.operands, "Rb": Const(4, offset)})
 
 
+def undecodable(kernel: Kernel, offset: int) -> SassxlateError:
+    """The error of a word that is no instruction."""
+    word = int.from_bytes(kernel.code[offset : offset + 16], "little")
+    try:
+        ins = decode(word, offset, kernel.arch)
+    except DecodeError as e:
+        return e.at(kernel=kernel.name)
+    raise AssertionError(f"decoded alone, but not with its kernel: {ins.text}")
+
+
 def kernel_cfg(kernel: Kernel) -> Cfg:
     """The control-flow graph.  A reachable word that does not decode raises its DecodeError, a
     kernel that needs clusters of several blocks SX0428."""
@@ -72,23 +82,23 @@ def kernel_cfg(kernel: Kernel) -> Cfg:
         where = Where(kernel=kernel.name, offset=left.offset)
         raise LoweringError("SX0407", f"the code was not joined with {left.symbol}", where)
     refuse_clusters(kernel)
-    items = decode_section(kernel.code, kernel.arch).made()
+    items = decode_filled(kernel.code, kernel.arch)
     good = [
         as_instructions(kernel, with_address(kernel, meeting(alone(i))))
         for i in items
         if isinstance(i, Instruction)
     ]
-    bad = {b.offset: b for b in items if not isinstance(b, Instruction)}
-    if 0 in bad:  # the graph's entry is the first instruction that it is given
-        raise bad[0].error.at(kernel=kernel.name)
+    good_at = {i.offset for i in good}
+    if 0 not in good_at:  # the graph's entry is the first instruction that it is given
+        raise undecodable(kernel, 0)
     try:
         targets, syscalls = kernel.indirect_targets, kernel.syscall_offsets
         pointers = function_pointers(kernel)
         return build(kernel.name, kernel.arch, good, targets, syscalls, pointers)
     except SassxlateError as e:
         at = e.where.offset
-        if at in bad:
-            raise bad[at].error.at(kernel=kernel.name) from None
+        if at is not None and at not in good_at and at in range(0, len(kernel.code), 16):
+            raise undecodable(kernel, at) from None
         raise e.at(kernel=kernel.name) from None
 
 

@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 from sassxlate.disasm.sass.codec.decode import BadWord, decode
-from sassxlate.disasm.sass.codec.section import Section, decode_section, decode_sections
+from sassxlate.disasm.sass.codec.section import (
+    Section,
+    decode_filled,
+    decode_section,
+    decode_sections,
+)
 
-__all__ = ["BadWord", "Section", "decode", "decode_section", "decode_sections"]
+__all__ = [
+    "BadWord",
+    "Section",
+    "decode",
+    "decode_filled",
+    "decode_section",
+    "decode_sections",
+]

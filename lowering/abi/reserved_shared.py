@@ -38,10 +38,13 @@ def read_words(block: Block) -> Iterator[tuple[Instruction, int]]:
                 yield inst, o.offset
             elif (index := set_to.get((o.index.file, o.index.index))) is not None:
                 yield inst, o.offset + index
-        for written in inst.writes:
-            set_to.pop((written.file, written.index), None)
+        if set_to:
+            for written in inst.writes:
+                set_to.pop((written.file, written.index), None)
+        if inst.mnemonic != "MOV" or not inst.guard.is_true:
+            continue
         source, dest = inst.get("Rb"), inst.get("Rd")
-        if inst.mnemonic == "MOV" and inst.guard.is_true and isinstance(source, Imm):
+        if isinstance(source, Imm):
             assert isinstance(dest, Reg)
             set_to[dest.file, dest.index] = source.value
 

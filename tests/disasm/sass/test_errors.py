@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from sassxlate.cli.disasm import command
 from sassxlate.disasm.containers import parse_cubin
 from sassxlate.disasm.listing.sass_section import lines
-from sassxlate.disasm.sass import BadWord, decode, decode_section
+from sassxlate.disasm.sass import BadWord, decode, decode_filled, decode_section
 from sassxlate.disasm.sass.instruction import Instruction
 from sassxlate.errors import EXIT_BAD_WORDS, DecodeError
 
@@ -141,3 +141,15 @@ def test_json(tmp_path: Path) -> None:
             assert record["mnemonic"] == inst.mnemonic
             assert len(record["reads"]) == len(inst.reads)
             assert record["control"]["stall"] == inst.control.stall
+
+
+def test_decoding_without_gaps() -> None:
+    """The instructions of a section with zeros between functions; a bad word stays an error."""
+    words = [NOP, 0, 0, NOP, UNKNOWN, 0, NOP]
+    code = b"".join(word.to_bytes(16, "little") for word in words)
+    whole = decode_section(code, 80)
+    filled = decode_filled(code, 80)
+    assert [i.offset for i in filled] == [0, 48, 64, 96]
+    assert [str(i) for i in filled] == [str(whole.instructions[i]) for i in (0, 3, 4, 6)]
+    with pytest.raises(DecodeError, match="SX0205"):
+        decode_filled(code[:-8], 80)
