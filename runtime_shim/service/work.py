@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+from sassxlate import collector
 from sassxlate.disasm.containers.values import Cubin, Fatbin, Kernel
 from sassxlate.errors import SassxlateError, ServiceError, ShimError
 from sassxlate.lowering.abi.link import function_addresses
@@ -296,6 +297,11 @@ class Work:
 
     def translate(self, request: Request) -> Answer:
         """Translate ``kernel`` of module ``module``; paths of code object and launch text."""
+        # The collector would walk all of a translation's result, which is dropped first.
+        with collector.paused():
+            return self._translate(request)
+
+    def _translate(self, request: Request) -> Answer:
         key, name = _text(request, "module"), _text(request, "kernel")
         stem = f"{key}-{name_key(name)}"
         if request.get("made") and (there := self._translated(stem)):
