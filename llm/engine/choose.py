@@ -27,12 +27,11 @@ def is_file(name: str) -> bool:
 
 
 def usual(model: str | None) -> str:
-    """The engine if no option names one: the environment's; else hybrid if there is a model, the
-    extra ``llm`` and the solver; else rules.  ModelError SX1008 if the environment names no
-    engine.
+    """The engine if no option names one: the environment's; with the solver hybrid if a model is
+    named, else search; without it the rules.  ModelError SX1008 if the environment names no engine.
 
-    The shipped model needs the solver alone.  It is still not taken without the extra: over many
-    kernels in one process, models and proofs passed the 2 GB that bad input must keep to.
+    The shipped model is not asked unless an option says so: it saves less than the search, in seven
+    times its processor time (docs/decisions.md).
     """
     named = os.environ.get(ENGINE)
     if named:
@@ -42,8 +41,9 @@ def usual(model: str | None) -> str:
         return named
     from sassxlate.llm.engine import models
 
-    present = model is not None or os.environ.get(models.MODEL) or models.shipped() is not None
-    return "hybrid" if present and models.installed("z3", *models.EXTRA) else "rules"
+    if not models.installed("z3"):
+        return "rules"
+    return "hybrid" if model is not None or os.environ.get(models.MODEL) else "search"
 
 
 def engine(

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 WEIGHTS = Path(__file__).parents[1] / "weights"
 MODEL = "SASSXLATE_MODEL"
-EXTRA = ("torch", "transformers", "safetensors")
 
 
 def shipped() -> Path | None:
@@ -72,4 +71,4 @@ def _small(folder: Path) -> bool:
         raise ModelError("SX1004", text, error.where) from None
 
 
-__all__ = ["EXTRA", "MODEL", "installed", "language_model", "shipped"]
+__all__ = ["MODEL", "installed", "language_model", "shipped"]

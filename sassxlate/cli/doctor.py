@@ -299,22 +299,19 @@ def _service() -> Check:
 
 
 def _model() -> Check:
-    """Whether `translate` uses a model by default."""
+    """What writes blocks for `translate` by default."""
     from sassxlate.llm.engine import choose, models
 
     try:
         mode = choose.usual(None)
     except SassxlateError as error:
         return Check("model", "optional", error.message, "unset it")
-    there = models.shipped()
-    if mode != "rules":
-        weights = f"; weights: {there or 'named'}" if mode in ("model", "hybrid") else ""
-        return Check("model", "ok", f"`translate` uses engine {mode}{weights}")
-    if there is None and not os.environ.get(models.MODEL):
-        fix = "name one with --model or SASSXLATE_MODEL"
-        return Check("model", "optional", "no weights are shipped; `translate` uses the rules", fix)
-    fix = "pip install 'sassxlate[llm]', or --engine hybrid with 'sassxlate[verify]'"
-    return Check("model", "optional", "`translate` uses the rules", fix)
+    if mode == "rules":
+        asked = os.environ.get(choose.ENGINE)
+        fix = f"unset {choose.ENGINE}" if asked else "pip install 'sassxlate[verify]'"
+        return Check("model", "optional", "`translate` uses the rules", fix)
+    weights = f"; weights: {models.shipped() or 'named'}" if mode in ("model", "hybrid") else ""
+    return Check("model", "ok", f"`translate` uses engine {mode}{weights}")
 
 
 def checks_for(target: str) -> tuple[Callable[[], Check], ...]:

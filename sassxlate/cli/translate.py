@@ -136,11 +136,11 @@ def command(
     With --verify a kernel with a block that is refuted is not written, and the exit status is 1;
     the report counts the blocks by verdict.
 
-    --engine hybrid takes a model's code for a block if it is proved and costs less than the
-    rules'; report.json has each block's writer, verdict and both costs.  It is the default if a
-    model and the extra `llm` are installed.  --engine search does the same with code from a search,
-    without a model, and --engine FILE.py:NAME with code from a proposer of your own
-    (docs/how-to/replace-the-model.md).  Programs that `sassxlate run` runs later use that code.
+    --engine search, the default where the extra `verify` is installed, takes code from a search for
+    a block if it is proved and costs less than the rules'; report.json has each block's writer,
+    verdict and both costs.  --engine hybrid does the same with a model's code, and --engine
+    FILE.py:NAME with that of a proposer of your own (docs/how-to/replace-the-model.md).  Programs
+    that `sassxlate run` runs later use that code.  --engine rules is fastest.
 
     --dump-after prints the value of a pass, such as insert_waitcnt, instead of the summary: as
     assembly with labels from `select` on, before that as text.  With it -o may be left out.

@@ -106,13 +106,13 @@ def test_the_card_has_the_figures_of_eval(checkpoint: Path, tmp_path: Path) -> N
 def test_weights_are_taken_where_they_are(
     checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By default hybrid, with the model that comes along, where what it needs is installed."""
+    """By default the search where the solver is; a model where one is named."""
 
     def there(*_: str) -> bool:
         return True
 
     def absent(*names: str) -> bool:
-        return "torch" not in names
+        return "z3" not in names
 
     monkeypatch.setattr(models, "WEIGHTS", checkpoint)
     monkeypatch.delenv(models.MODEL, raising=False)
@@ -120,7 +120,11 @@ def test_weights_are_taken_where_they_are(
     monkeypatch.setenv(choose.ENGINE, "")
     monkeypatch.setattr(models, "installed", there)
     assert models.shipped() == checkpoint
+    assert choose.usual(None) == "search"
+    assert choose.usual(str(checkpoint)) == "hybrid"
+    monkeypatch.setenv(models.MODEL, str(checkpoint))
     assert choose.usual(None) == "hybrid"
+    monkeypatch.delenv(models.MODEL)
     assert models.language_model(None).name.startswith("best-")
     monkeypatch.setattr(models, "installed", absent)
     assert choose.usual(None) == "rules"
