@@ -242,9 +242,14 @@ class LaneDomain(Vectors):
         return [flush(self, a) if fp.flush_in else a for a in args]
 
     def _given(self, fp: Fp, value: Val) -> Val:
-        if fp.flush_out and not (value.width == 32 and self.flushes):
-            return flush(self, value)
-        return value
+        if value.width == 32 and self.flushes:
+            return self._by_mode(value)
+        return flush(self, value) if fp.flush_out else value
+
+    def _by_mode(self, value: Val) -> Val:
+        """A result that the function's mode flushes.  LLVM makes x of x + -0 and x * 1, where the
+        mode flushes nothing; only an operation that remains needs no further instruction."""
+        return self.float_call("canonicalize", value)
 
     def _product(self, fp: Fp, value: Val, exact: Callable[[], Val]) -> Val:
         """A product, or product and sum, as .FTZ gives it: zero if it is below the normal numbers
@@ -254,7 +259,9 @@ class LaneDomain(Vectors):
         ``exact`` in the wider format decides, rounded to odd.
         """
         width = value.width
-        if not fp.flush_out or (width == 32 and self.flushes):
+        if width == 32 and self.flushes:
+            return self._by_mode(value)
+        if not fp.flush_out:
             return value
         if width == 64:
             raise refused(FORM, "a product of binary64 with .FTZ")
