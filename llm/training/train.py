@@ -219,7 +219,7 @@ class Trainer:
                     raise ModelError("SX1010", f"the loss is {value} at step {self.step}")
                 loss_sum, loss_count = loss_sum + value, loss_count + 1
             now = time.monotonic()
-            if ranks.first and now - shown > max(SHOWN_S, (now - started) / 20):
+            if ranks.first and now - shown > max(SHOWN_S, (now - started) / 100):
                 shown = now
                 self._show(self._progress(started), float(loss.detach()), now - started)
             due = self.step % s.every == 0 or self.step == self.total
