@@ -62,7 +62,7 @@ __global__ void reverse(unsigned *p, int n) {
 
 static cudaError_t reversed(size_t bytes) {
   const int n = static_cast<int>(bytes / 4);
-  static unsigned host[32768];
+  static unsigned host[65536];
   for (int i = 0; i < n; ++i) host[i] = i * 3;
   unsigned *p;
   CHECK(cudaMalloc(&p, bytes));
@@ -82,8 +82,8 @@ static void shared_memory() {
   REFUSED(reversed((48 << 10) + 4), cudaErrorInvalidValue);
   CHECK(cudaFuncSetAttribute(reverse, cudaFuncAttributeMaxDynamicSharedMemorySize, most));
   EXPECT(reversed(most) == cudaSuccess);
-  REFUSED(cudaFuncSetAttribute(reverse, cudaFuncAttributeMaxDynamicSharedMemorySize, 96 << 10), cudaErrorInvalidValue);
-  REFUSED(reversed(96 << 10), cudaErrorInvalidValue);
+  REFUSED(cudaFuncSetAttribute(reverse, cudaFuncAttributeMaxDynamicSharedMemorySize, most + 4), cudaErrorInvalidValue);
+  REFUSED(reversed(most + 4), cudaErrorInvalidValue);
 }
 
 // Each block waits for the one before it: only a device that goes on with all of them gets to the end.
