@@ -30,7 +30,7 @@ from sassxlate.disasm.rdna3.tables.operand_codes import (
 )
 from sassxlate.lowering.emulate.image.abi import PRIVATE_APERTURE_HI, SHARED_APERTURE_HI
 from sassxlate.lowering.emulate.stencils import frame
-from sassxlate.lowering.emulate.stencils.stencil import immediates
+from sassxlate.lowering.emulate.stencils.stencil import OPERANDS, immediates, slots
 from sassxlate.lowering.emulate.wave.access.memory import has_alignment
 from sassxlate.lowering.emulate.wave.straight import NOTHING
 
@@ -208,7 +208,7 @@ def _half(t: _Tables, lay: Layout, y: bool) -> tuple[list[bytes], int]:
     """The same of one half of a dual instruction."""
     out: list[bytes] = []
     taken = 0
-    for i, operand in enumerate(lay.info.args):
+    for number, operand in zip(slots(lay.info.op), lay.info.args, strict=True):
         how = _how(operand, lay)
         table = source_table("src", 1, operand.type)
         flags = 0
@@ -223,7 +223,7 @@ def _half(t: _Tables, lay: Layout, y: bool) -> tuple[list[bytes], int]:
         else:
             lo, width, table = (41 if y else 9), 8, source_table("v", 1, "b32")
         cls = t.operand_class(table, how)
-        slot = 3 * y + i
+        slot = OPERANDS // 2 * y + number
         out.append(_FIELD.pack(lo, width, slot, NO_BIT, NO_BIT, flags, cls, cls, 0))
         taken |= ((1 << width) - 1) << lo
     return out, taken

@@ -7,6 +7,7 @@ plus the value of a symbol, ``V0`` to ``V5`` or ``S0`` to ``S5``, which the libr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -71,11 +72,24 @@ class Shape:
         return _without_constants(decode(data)[0], 0)
 
 
+_HALF = OPERANDS // 2
+
+
+def slots(op: str) -> Sequence[int]:
+    """The number, from 0, of each operand's canonical register.  The literal of half a dual
+    instruction has that of src1, which is a VGPR: three for each half."""
+    fields = [operand.field for operand in OPS[op].args]
+    if not op.startswith("v_dual_"):
+        return range(len(fields))
+    return [("vdst", "src0", "src1").index("src1" if f == "lit" else f) for f in fields]
+
+
 def _without_constants(inst: Inst, first: int) -> Inst:
     args: list[Arg] = [
-        S(S_STEP * (first + i), 2) if isinstance(arg, I) else arg for i, arg in enumerate(inst.args)
+        S(S_STEP * (first + slot), 2) if isinstance(arg, I) else arg
+        for slot, arg in zip(slots(inst.op), inst.args, strict=False)
     ]
-    y = inst.y and _without_constants(inst.y, 3)
+    y = inst.y and _without_constants(inst.y, _HALF)
     return replace(inst, args=tuple(args), y=y)
 
 
@@ -272,4 +286,6 @@ class StencilBuilder:
 
 _ENDS = frozenset({"s_endpgm", "s_endpgm_saved"})
 
-__all__ = ["NEXT", "SYMBOLS", "TAKEN", "EmulatorError", "Shape", "StencilBuilder", "immediates"]
+__all__ = [
+    "NEXT", "SYMBOLS", "TAKEN", "EmulatorError", "Shape", "StencilBuilder", "immediates", "slots",
+]  # fmt: skip

@@ -27,6 +27,8 @@ _PROGRAMS = 24
 _LENGTH = 40  # instructions of a program, besides those that load and store the registers
 _V, _S = range(4, 48), range(8, 104)  # registers that programs use
 _MASKS = (0xFFFFFFFF, 0, 1, 0x80000000, 0xF00FA5C3, 0x0000FFFF)
+_TABLE_ROWS, _NUMBER_ROWS = 24, 7  # of 32 words: values of any kind, and no NaN of any width
+_NUMBERS = (0, 0x80000000, 0x3C003C00, 0xC1204248, 0x00010002, 0x42F60000, 0x3F800001, 0x12345678)
 _TABLE, _DATA, _LDS, _SCRATCH = 128 * len(_V), 1 << 14, 8192, 256
 # Not among the instructions of a program: they jump, end a wave, wait, or tell the time.
 _LEFT_OUT = (
@@ -87,13 +89,17 @@ class _Program:
         self.items.append(inst)
 
     def _reload(self, inst: Inst) -> None:
-        """New values for the sources: LLVM moves a negation through the operation that made its
-        operand, and the sign of a NaN with it."""
+        """New values for the sources, none a NaN: LLVM takes x + -y for x - y, which keeps y's
+        sign if it is one, and which of two NaNs is the result."""
         for arg in inst.args[1:]:
-            for i in range(arg.n if isinstance(arg, V) else 0):
-                at = 128 * self.rng.randrange(31)
-                into = V(arg.index + i) if isinstance(arg, V) else V(0)
-                self.items.append(Inst("global_load_b32", (into, V(1), S(0, 2)), at))
+            for i in range(arg.n if isinstance(arg, V | S) else 0):
+                if isinstance(arg, V):
+                    at = 128 * (_TABLE_ROWS + self.rng.randrange(_NUMBER_ROWS))
+                    into = V(arg.index + i), V(1), S(0, 2)
+                    self.items.append(Inst("global_load_b32", into, at))
+                elif isinstance(arg, S):
+                    number = I(self.rng.choice(_NUMBERS))
+                    self.items.append(Inst("s_mov_b32", (S(arg.index + i), number)))
 
     def _with_constants(self, inst: Inst) -> Inst:
         """Some scalar sources exchanged for constants, as many as the encoding needs."""
@@ -164,7 +170,7 @@ def _whole(body: Sequence[Inst], rng: random.Random, mask: int) -> list[Inst]:
         Inst("v_lshlrev_b32", (V(1), I(2), V(0))),
     ]
     for i, v in enumerate(_V):
-        items.append(Inst("global_load_b32", (V(v), V(1), S(0, 2)), 128 * (i % 31)))
+        items.append(Inst("global_load_b32", (V(v), V(1), S(0, 2)), 128 * (i % _TABLE_ROWS)))
     for i in _S:
         items.append(Inst("s_mov_b32", (S(i), I(value(rng, "b32")))))
     items.append(Inst("s_mov_b32", (Sp("vcc_lo"), I(rng.getrandbits(32)))))
@@ -199,9 +205,10 @@ def _run(loaded: object, code: bytes, device: EmulatedDevice, seed: int, base: i
     """(what the wave stored and the memory that it may write, or the fault's line)"""
     rng = random.Random(seed)
     device.write(base, rng.randbytes(_DATA))
-    table = b"".join(struct.pack("<I", value(rng, rng.choice(("b32", "f32")))) for _ in range(1024))
+    table = [value(rng, rng.choice(("b32", "f32"))) for _ in range(32 * _TABLE_ROWS)]
+    table += [rng.choice(_NUMBERS) for _ in range(32 * _NUMBER_ROWS)]
     source, target = device.base + (1 << 15), device.base + (1 << 16)
-    device.write(source, table)
+    device.write(source, struct.pack(f"<{len(table)}I", *table))
     device.write(target, bytes(1 << 17))
     del code
     setup = Setup(kernarg_sgpr=0, lds_size=_LDS + 512, scratch_size=_SCRATCH)

@@ -11,6 +11,7 @@ import pytest
 from sassxlate.errors import ServiceError
 from sassxlate.lowering.emulate.options import Isa
 from sassxlate.lowering.emulate.stencils import known, pack
+from sassxlate.runtime_shim import paths
 from sassxlate.runtime_shim.cache.store import Cache, load
 from sassxlate.runtime_shim.service import prebuilt
 from sassxlate.runtime_shim.service.request import checked
@@ -70,6 +71,25 @@ def test_a_prebuilt_pack_is_of_these_sources(
     monkeypatch.setattr(prebuilt, "digest", lambda: b"other")
     assert prebuilt.read(tmp_path, "avx512") is None
     assert prebuilt.read(tmp_path / "nowhere", "avx512") is None
+
+
+def test_the_package_s_own_pack_is_trusted_as_its_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A umask of 002 once made every first run build a pack of its own, in seconds."""
+
+    def make(_shapes: object, isa: Isa) -> pack.Pack:
+        return pack.Pack(isa.encode(), ())
+
+    monkeypatch.setattr(pack, "make", make)
+    prebuilt.write(tmp_path)
+    tmp_path.chmod(0o775)
+    assert prebuilt.read(tmp_path, "avx2") is None
+    monkeypatch.delenv("SASSXLATE_LIB", raising=False)
+    monkeypatch.setattr(paths, "library_dir", lambda: tmp_path)
+    assert prebuilt.read(tmp_path, "avx2") == b"avx2"
+    monkeypatch.setenv("SASSXLATE_LIB", str(tmp_path))
+    assert prebuilt.read(tmp_path, "avx2") is None
 
 
 def test_the_text_of_shapes() -> None:
