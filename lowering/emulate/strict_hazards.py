@@ -299,8 +299,10 @@ def overwritten_half(inst: Inst) -> RRef | None:
     of its result; None if the two overlap otherwise, or not at all.  The low half of the result
     does not depend on it: where nothing reads the high half, LLVM has an undefined addend there."""
     result, factors, addend = (_vgprs(inst.args[a:b]) for a, b in ((0, 1), (2, 4), (4, 5)))
-    both = result & addend
-    return min(result) if not result & factors and both == {min(result)} == {max(addend)} else None
+    if result & factors or not result & addend:
+        return None
+    low, high = min(result), max(addend)
+    return low if low == high and len(result & addend) == 1 else None
 
 
 def _issue(p: Pending, step: DecodedStep) -> None:

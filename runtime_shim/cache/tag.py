@@ -28,8 +28,9 @@ _SHOWS = frozenset({
     "runtime_shim/replay", "runtime_shim/selftest", "runtime_shim/service/early",
     "runtime_shim/signatures",
     *(f"disasm/listing/{name}.py" for name in (  # but not the lines that code objects carry
-        "call_graph", "code_object_file", "cubin", "find", "image", "labels", "rdna3_section",
-        "records", "relocated_operands", "sass_section",
+        "binary_ninja_script", "call_graph", "code_object_file", "cubin", "exchange", "find",
+        "ghidra_script", "image", "labels", "rdna3_section", "records", "relocated_operands",
+        "sass_section",
     )),
     *(f"runtime_shim/{name}.py" for name in (
         "application", "driver", "hip_probe", "launches", "paths", "perfetto", "run_report",

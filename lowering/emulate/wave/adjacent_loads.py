@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from sassxlate.cfg.rdna3_flow import DecodedStep, Flow
 from sassxlate.disasm.rdna3.instruction import Arg
 from sassxlate.disasm.rdna3.reads_writes import RRef, effects, registers
+from sassxlate.disasm.rdna3.tables.opcodes import OPS
 from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO
 
 _EXEC = RRef("s", EXEC_LO)
@@ -62,6 +63,9 @@ def _in_block(steps: list[DecodedStep], strides: Mapping[int, int], out: dict[in
             else:
                 needs = frozenset(ref for arg in address for ref in registers(arg))
                 waiting.append(_Open(step, address, needs | {_EXEC}))
+        if inst.op not in OPS:  # a meaning without an encoding: it may write any register
+            waiting = []
+            continue
         written = effects(inst).writes
         waiting = [other for other in waiting if not other.needs & written]
 

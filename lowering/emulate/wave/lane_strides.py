@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from sassxlate.cfg.rdna3_flow import DecodedStep, Flow
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, Sp, V
 from sassxlate.disasm.rdna3.reads_writes import effects
+from sassxlate.disasm.rdna3.tables.opcodes import OPS
 
 SCATTERED = -1  # made of what lanes loaded from different addresses
 
@@ -72,25 +73,56 @@ def _shifted(a: _Fact | None, by: _Fact | None) -> _Fact | None:
     return _product(a, by)
 
 
-_Rule = Callable[..., _Fact | None]  # of the sources' facts, in LLVM's order
+_F = _Fact | None
+
+
+def _same(a: _F) -> _F:
+    return a
+
+
+def _less(a: _F, b: _F) -> _F:
+    return _sum(a, b, signs=(1, -1))
+
+
+def _less_reversed(a: _F, b: _F) -> _F:
+    return _sum(a, b, signs=(-1, 1))
+
+
+def _shifted_by(by: _F, a: _F) -> _F:
+    return _shifted(a, by)
+
+
+def _shifted_plus(a: _F, by: _F, b: _F) -> _F:
+    return _sum(_shifted(a, by), b)
+
+
+def _sum_shifted(a: _F, b: _F, by: _F) -> _F:
+    return _shifted(_sum(a, b), by)
+
+
+def _product_plus(a: _F, b: _F, c: _F) -> _F:
+    return _sum(_product(a, b), c)
+
+
+_Rule = Callable[..., _F]  # of the sources' facts, in LLVM's order
 _RULES: dict[str, _Rule] = {
-    "v_mov_b32": lambda a: a,
+    "v_mov_b32": _same,
     "v_add_nc_u32": _sum,
     "v_add3_u32": _sum,
     "v_or_b32": _sum,  # of fields that do not overlap
     "v_or3_b32": _sum,
-    "v_sub_nc_u32": lambda a, b: _sum(a, b, signs=(1, -1)),
-    "v_subrev_nc_u32": lambda a, b: _sum(a, b, signs=(-1, 1)),
-    "v_lshlrev_b32": lambda by, a: _shifted(a, by),
-    "v_lshlrev_b64": lambda by, a: _shifted(a, by),
-    "v_lshl_add_u32": lambda a, by, b: _sum(_shifted(a, by), b),
-    "v_lshl_or_b32": lambda a, by, b: _sum(_shifted(a, by), b),
-    "v_add_lshl_u32": lambda a, b, by: _shifted(_sum(a, b), by),
+    "v_sub_nc_u32": _less,
+    "v_subrev_nc_u32": _less_reversed,
+    "v_lshlrev_b32": _shifted_by,
+    "v_lshlrev_b64": _shifted_by,
+    "v_lshl_add_u32": _shifted_plus,
+    "v_lshl_or_b32": _shifted_plus,
+    "v_add_lshl_u32": _sum_shifted,
     "v_mul_lo_u32": _product,
     "v_mul_u32_u24": _product,
     "v_mul_i32_i24": _product,
-    "v_mad_u32_u24": lambda a, b, c: _sum(_product(a, b), c),
-    "v_mad_i32_i24": lambda a, b, c: _sum(_product(a, b), c),
+    "v_mad_u32_u24": _product_plus,
+    "v_mad_i32_i24": _product_plus,
 }
 # The same with a carry or a mask among the operands: how many destinations, how many sources.
 _WITH_CARRY: dict[str, tuple[int, int, _Rule]] = {
@@ -166,6 +198,9 @@ def _address(inst: Inst) -> Arg | None:
 
 
 def _step(inst: Inst, facts: _Facts) -> None:
+    if inst.op not in OPS:  # a meaning without an encoding
+        facts.update(dict.fromkeys(facts))
+        return
     read, written, _ = effects(inst)
     targets = [ref.number for ref in written if ref.kind == "v"]
     if not targets:

@@ -152,7 +152,8 @@ def test_fixtures(request: pytest.FixtureRequest) -> None:
         # Saving a barrier in a callee is no operation of the tier; groups after an inner BSYNC are.
         # Uniform registers of sections are decided by `tier.apart` alone: see tests of its own.
         left = {o.reason for o in found.unknown} - {Reason.STATE, Reason.APART, Reason.SHARED}
-        if name.endswith(" cas64_loop"):  # no loop that waits: see tests of `tier.warp.retries`
+        # No loops that wait: see tests of `tier.warp.retries`.
+        if name.endswith((" cas64_loop", " shared_atomics")):
             left -= {Reason.WAITS}
         assert not left, name
     text = "".join(f"{line}\n" for line in lines)

@@ -126,4 +126,4 @@ def test_no_fix_needs_a_checkout() -> None:
     from sassxlate.cli import doctor
 
     assert "install '.[" not in inspect.getsource(doctor)
-    assert "'sassxlate[llm]'" in inspect.getsource(doctor)
+    assert "'sassxlate[verify]'" in inspect.getsource(doctor)
