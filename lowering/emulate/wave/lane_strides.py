@@ -1,6 +1,6 @@
 """How a kernel's addresses probably differ from lane to lane: which form of an access to try first.
 
-A register's stride is what it grows by from one lane to the next in a run of them (`contiguous`), as
+A register's stride is what it grows by from lane to lane in a run of them (`contiguous`), as
 far as the code shows it, with v0's packed thread numbers counted up by one.  Blocks may have any
 shape and instructions may be masked, so a stride proves nothing: every form checks the addresses.
 """
