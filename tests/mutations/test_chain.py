@@ -42,11 +42,18 @@ READ = "ls,extract,disasm"
 ALL = "ls,extract,disasm,cfg,translate"
 
 
-def batch(damage: str, files: Sequence[Path], seeds: range, commands: str, folder: Path) -> Answer:
+def batch(
+    damage: str,
+    files: Sequence[Path],
+    seeds: range,
+    commands: str,
+    folder: Path,
+    engine: str = "rules",
+) -> Answer:
     """What chain.py says about these seeds."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("SASSXLATE_")}
-    # The search is given seconds a kernel, for sound ones too: the limit of time is for the rest.
-    environment["SASSXLATE_ENGINE"] = "rules"
+    # The default, the search, is given seconds a kernel: over the limit for files of several.
+    environment["SASSXLATE_ENGINE"] = engine
     done = subprocess.run(
         [
             *(sys.executable, "-m", "tests.mutations.chain", damage, *map(str, files)),
@@ -110,6 +117,16 @@ def test_cubins(check: Check, share: int) -> None:
     assert ends["translate 0"] > 50 // share  # a flipped immediate is still a program
     assert ends["translate 3"] > 50 // share  # and a flipped operation is often none
     assert ends["translate 2"] > 50 // share
+
+
+def test_a_cubin_by_the_search(tmp_path: Path) -> None:
+    """What `translate` does by default: a file of one small kernel."""
+    pytest.importorskip("z3", reason="the search proves what it finds")
+    smallest = min(KERNELS, key=lambda path: path.stat().st_size)
+    answer = batch("file", [smallest], range(3000, 3015), "translate", tmp_path, "search")
+    assert not answer["faults"], answer["faults"]
+    assert answer["ends"]["translate 0"]
+    assert sum(answer["ends"].values()) == 15
 
 
 @SHARES
