@@ -17,8 +17,6 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-import numpy as np
-
 from sassxlate.disasm.containers.values import Cubin, Function, Kernel, Reloc, Symbol
 from sassxlate.errors import LoweringError, Where
 from sassxlate.lowering.abi.hostcalls import FUNCTIONS
@@ -120,11 +118,10 @@ WORKSPACE = 16  # bytes
 @lru_cache(maxsize=1024)
 def _names(code: bytes, offset: int) -> bool:
     """Whether an instruction may name the word at ``offset`` of constant bank 0."""
-    words = np.frombuffer(code[: len(code) & ~15], "<u8")[::2]
+    # No NumPy: its import takes longer than a listing of a small program.
+    words = memoryview(code[: len(code) & ~15]).cast("Q")[::2]
     # Offset and bank start at bit 38; those of LDCU from bit 37 on.
-    plain = (words >> np.uint64(38) & np.uint64(0x1FFFFF)) == offset
-    wide = (words >> np.uint64(37) & np.uint64(0x3FFFFF)) == offset
-    return bool((plain | wide).any())
+    return any(w >> 38 & 0x1FFFFF == offset or w >> 37 & 0x3FFFFF == offset for w in words)
 
 
 def _syncs_grid(kernel: Kernel) -> bool:
@@ -150,8 +147,8 @@ def bank4_size(cubin: Cubin) -> int:
 @lru_cache(maxsize=1024)
 def _calls_pointers(code: bytes) -> bool:
     """Whether an instruction may be a call through a register."""
-    opcodes = np.frombuffer(code[: len(code) & ~15], "<u2")[::8] & 0xFFF
-    return bool(np.isin(opcodes, _CALLS).any())
+    opcodes = memoryview(code[: len(code) & ~15]).cast("H")[::8]
+    return any(opcode & 0xFFF in _CALLS for opcode in opcodes)
 
 
 def _address_taken(cubin: Cubin) -> tuple[str, ...]:

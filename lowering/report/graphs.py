@@ -81,7 +81,7 @@ def _sass(file: str, kernels: Sequence[str], arch: str | None, code_of: CodeOf) 
 def _whole(kernel: Kernel, cubin: Cubin) -> Graph:
     from sassxlate.cfg.view.sass import picture
     from sassxlate.lowering.abi.link import link_kernel
-    from sassxlate.lowering.pipeline import kernel_cfg
+    from sassxlate.lowering.kernel_graph import kernel_cfg
 
     graph = kernel_cfg(link_kernel(kernel, cubin))
     return Graph(picture(graph, kernel.demangled), graph, kernel=kernel)

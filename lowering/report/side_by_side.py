@@ -27,7 +27,8 @@ from sassxlate.lowering.codeobject import source_map
 from sassxlate.lowering.codeobject.code_object import read
 from sassxlate.lowering.codeobject.source_map import ADDED, Exact
 from sassxlate.lowering.emulate.counts import Runs
-from sassxlate.lowering.pipeline import kernel_cfg, translate_kernel
+from sassxlate.lowering.kernel_graph import kernel_cfg
+from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.regalloc.allocate import dead_instructions
 from sassxlate.lowering.rules import TABLE
 from sassxlate.lowering.rules.rule import choose

@@ -288,7 +288,7 @@ def _text(used: _Used | None, verdict: Verdict) -> str:
 
 def _block(used: _Used, offset: int | None) -> int | None:
     from sassxlate.lowering.abi.link import link_kernel
-    from sassxlate.lowering.pipeline import kernel_cfg
+    from sassxlate.lowering.kernel_graph import kernel_cfg
 
     if offset is None:
         return None

@@ -101,7 +101,7 @@ class Kernel:
         Raises DecodeError SX02 and CfgError SX03 where the code cannot be followed.
         """
         from sassxlate.lowering.abi.link import link_kernel
-        from sassxlate.lowering.pipeline import kernel_cfg
+        from sassxlate.lowering.kernel_graph import kernel_cfg
 
         try:
             return kernel_cfg(link_kernel(self._kernel, self.cubin))

@@ -15,7 +15,7 @@ from sassxlate.disasm.containers.cubin import parse_cubin
 from sassxlate.disasm.sass import decode_section
 from sassxlate.disasm.sass.instruction import Instruction
 from sassxlate.lowering.abi.link import link_kernel
-from sassxlate.lowering.pipeline import kernel_cfg
+from sassxlate.lowering.kernel_graph import kernel_cfg
 
 KERNELS = Path(__file__).resolve().parents[2] / "fixtures" / "kernels"
 ALL = sorted(KERNELS.glob("sm_[89]0/*.cubin"))

@@ -14,7 +14,8 @@ from sassxlate.disasm.containers import Cubin, Kernel, load
 from sassxlate.errors import SassxlateError
 from sassxlate.lowering import emulate
 from sassxlate.lowering.emulate import compiler
-from sassxlate.lowering.pipeline import kernel_cfg, translate_kernel
+from sassxlate.lowering.kernel_graph import kernel_cfg
+from sassxlate.lowering.pipeline import translate_kernel
 
 from .mutate import mutated
 

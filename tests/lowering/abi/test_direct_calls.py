@@ -13,7 +13,8 @@ from sassxlate.disasm.sass.codec.encode import assemble
 from sassxlate.disasm.sass.instruction import Const, RegRef
 from sassxlate.errors import LoweringError
 from sassxlate.lowering.abi.link import address_words, bank4_size, link_kernel
-from sassxlate.lowering.pipeline import kernel_cfg, translate_kernel
+from sassxlate.lowering.kernel_graph import kernel_cfg
+from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.runtime_shim.service.manifest import write
 
 FIXTURE = Path(__file__).resolve().parents[3] / "fixtures/kernels"

@@ -18,10 +18,11 @@ from sassxlate.disasm.containers.values import Cubin
 from sassxlate.disasm.sass import decode
 from sassxlate.disasm.sass.codec.encode import assemble
 from sassxlate.disasm.sass.instruction import RegRef
+from sassxlate.lowering.kernel_graph import kernel_cfg
 from sassxlate.lowering.nans.bits import NanBits, nan_bits
 from sassxlate.lowering.nans.reads import Nan, numeric, nvcc_routine
 from sassxlate.lowering.nans.values import ANY, float_result
-from sassxlate.lowering.pipeline import kernel_cfg, translate_kernel
+from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.verify import Proved, Refuted, verify
 from sassxlate.lowering.verify.block.of_kernel import blocks
 from tests.disasm.sass.interpreter.launches import Prepared, Words, assembled, with_code

@@ -5,8 +5,8 @@ from __future__ import annotations
 import tracemalloc
 
 from sassxlate.cfg import liveness
+from sassxlate.lowering.kernel_graph import kernel_cfg
 from sassxlate.lowering.nans.bits import nan_bits
-from sassxlate.lowering.pipeline import kernel_cfg
 from tests.disasm.sass.interpreter.launches import assembled, with_code
 
 _HEAD = "MOV R2, 0x1000 ;\nMOV R3, 0x0 ;\nLDG.E R4, [R2.64] ;\nLDG.E R5, [R2.64+0x4] ;\n"
