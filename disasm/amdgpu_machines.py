@@ -13,18 +13,27 @@ MACHINE_MASK: Final = 0xFF  # EF_AMDGPU_MACH, in e_flags
 # EF_AMDGPU_MACH_AMDGCN_*: those that a message may have to name.
 MACHINES: Final[Mapping[int, str]] = MappingProxyType({
     0x2A: "gfx803", 0x2C: "gfx900", 0x2F: "gfx906", 0x30: "gfx908", 0x33: "gfx1010",
-    0x35: "gfx1012", 0x36: "gfx1030", 0x37: "gfx1031", 0x38: "gfx1032", 0x3E: "gfx1034",
-    0x3F: "gfx90a", 0x41: "gfx1100", 0x43: "gfx1150", 0x44: "gfx1103", 0x46: "gfx1101",
-    0x47: "gfx1102", 0x48: "gfx1200", 0x4A: "gfx1151", 0x4C: "gfx942", 0x4E: "gfx1201",
-    0x4F: "gfx950", 0x54: "gfx11-generic",
+    0x35: "gfx1012", 0x36: "gfx1030", 0x37: "gfx1031", 0x38: "gfx1032", 0x39: "gfx1033",
+    0x3D: "gfx1035", 0x3E: "gfx1034", 0x3F: "gfx90a", 0x41: "gfx1100", 0x43: "gfx1150",
+    0x44: "gfx1103", 0x45: "gfx1036", 0x46: "gfx1101", 0x47: "gfx1102", 0x48: "gfx1200",
+    0x4A: "gfx1151", 0x4C: "gfx942", 0x4E: "gfx1201", 0x4F: "gfx950", 0x53: "gfx10-3-generic",
+    0x54: "gfx11-generic", 0x55: "gfx1152", 0x58: "gfx1153", 0x59: "gfx12-generic",
 })  # fmt: skip
 # Those whose instructions are RDNA3's, which the tables of `sassxlate.disasm.rdna3` hold; the first
-# is the one that a text means where it names none.
-RDNA3: Final = ("gfx1100", "gfx1101", "gfx1102", "gfx1103")
+# is the one that a text means where it names none.  Those from gfx1150 on have more instructions,
+# which our code does not use and no table holds.
+RDNA3: Final = ("gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx1150", "gfx1151", "gfx1152",
+                "gfx1153", "gfx11-generic")  # fmt: skip
+# Processors whose code runs on all of a family: the version that e_flags must have at least (their
+# code objects are of version 6), and the processor of the family whose place they take where
+# hardware is described.
+GENERIC: Final[Mapping[str, tuple[int, str]]] = MappingProxyType({"gfx11-generic": (1, "gfx1100")})
+GENERIC_SHIFT: Final = 24  # EF_AMDGPU_GENERIC_VERSION_OFFSET, in e_flags
 # A card of each: the identifier of its PCI device (pci.ids, vendor 1002).
 PCI_DEVICES: Final[Mapping[str, int]] = MappingProxyType(
-    {"gfx1100": 0x744C, "gfx1101": 0x747E, "gfx1102": 0x7480, "gfx1103": 0x15BF}
-)
+    {"gfx1100": 0x744C, "gfx1101": 0x747E, "gfx1102": 0x7480, "gfx1103": 0x15BF,
+     "gfx1150": 0x150E, "gfx1151": 0x1586}
+)  # fmt: skip
 RDNA3_TEXT: Final = f"{', '.join(RDNA3[:-1])} or {RDNA3[-1]}"  # for messages
 
 
@@ -35,7 +44,8 @@ def machine_number(name: str) -> int:
 
 def gfx_version(name: str) -> int:
     """major * 10000 + minor * 100 + stepping of a processor such as gfx1103, as the kernel driver
-    counts (drivers/gpu/drm/amd/amdkfd/kfd_device.c)."""
+    counts (drivers/gpu/drm/amd/amdkfd/kfd_device.c); of a generic one, that of its stand-in."""
+    name = GENERIC[name][1] if name in GENERIC else name
     major, minor, stepping = name[3:-2], name[-2], name[-1]
     return int(major) * 10000 + int(minor, 16) * 100 + int(stepping, 16)
 

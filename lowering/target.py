@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
-from sassxlate.disasm.amdgpu_machines import machine_number
+from sassxlate.disasm.amdgpu_machines import GENERIC, GENERIC_SHIFT, machine_number
 from sassxlate.disasm.rdna3.instruction import I, S, Sp
 from sassxlate.disasm.rdna3.tables.operand_codes import SGPRS, VGPRS
 from sassxlate.errors import LoweringError
@@ -60,13 +61,15 @@ class Target:
 
     ``vgprs_of_simd`` are 32-bit registers per lane that a SIMD has for all its waves, given to a
     wave in steps of ``vgpr_step``.  ``language`` is the first word of a region's text: that of the
-    instruction set, which a model was trained on.
+    instruction set, which a model was trained on.  ``cpu_of_llvm`` is the processor that LLVM is
+    asked for where the optimising tier writes the code; empty: the target itself.
     """
 
     name: str
     vgprs_of_simd: int
     vgpr_step: int
     language: str = "gfx1100"
+    cpu_of_llvm: str = ""
     lanes: int = field(default=LANES, init=False)  # of a wave: the operands above are of 32
     simds: int = 2
     waves: int = 16  # that a SIMD holds
@@ -88,8 +91,28 @@ class Target:
 
     @property
     def machine(self) -> int:
-        """EF_AMDGPU_MACH of its code objects; all other bits of e_flags are 0."""
+        """EF_AMDGPU_MACH of its code objects."""
         return machine_number(self.name)
+
+    @property
+    def generic_version(self) -> int:
+        """The version of a processor that stands for a family; 0 for another."""
+        return GENERIC[self.name][0] if self.name in GENERIC else 0
+
+    @property
+    def flags(self) -> int:
+        """e_flags of its code objects: the machine and the generic version; all else is 0."""
+        return self.machine | self.generic_version << GENERIC_SHIFT
+
+    @property
+    def code_object_version(self) -> int:
+        """5, which ROCm 5.4 loads; 6 where e_flags have a generic version."""
+        return 6 if self.generic_version else 5
+
+    @property
+    def cpu(self) -> str:
+        """The processor whose code LLVM writes for it."""
+        return self.cpu_of_llvm or self.name
 
     @property
     def isa(self) -> str:
@@ -122,9 +145,20 @@ GFX1100: Final = Target("gfx1100", vgprs_of_simd=1536, vgpr_step=24)
 GFX1101: Final = Target("gfx1101", vgprs_of_simd=1536, vgpr_step=24)
 GFX1102: Final = Target("gfx1102", vgprs_of_simd=1024, vgpr_step=16)
 GFX1103: Final = Target("gfx1103", vgprs_of_simd=1024, vgpr_step=16)
+# What each of the family has.
+GFX11_GENERIC: Final = Target("gfx11-generic", vgprs_of_simd=1024, vgpr_step=16)
+# LLVM would write instructions that gfx1100 lacks.
+_GFX115 = partial(Target, cpu_of_llvm=GFX11_GENERIC.name)
+GFX1150: Final = _GFX115("gfx1150", vgprs_of_simd=1024, vgpr_step=16)
+GFX1151: Final = _GFX115("gfx1151", vgprs_of_simd=1536, vgpr_step=24)
+GFX1152: Final = _GFX115("gfx1152", vgprs_of_simd=1024, vgpr_step=16)
+GFX1153: Final = _GFX115("gfx1153", vgprs_of_simd=1024, vgpr_step=16)
 
 TARGETS: Final[Mapping[str, Target]] = MappingProxyType({
-    target.name: target for target in (GFX1100, GFX1101, GFX1102, GFX1103)
+    target.name: target
+    for target in (
+        GFX1100, GFX1101, GFX1102, GFX1103, GFX1150, GFX1151, GFX1152, GFX1153, GFX11_GENERIC,
+    )
 })  # fmt: skip
 DEFAULT: Final = GFX1100
 

@@ -64,13 +64,13 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     machines = root / "sassxlate" / "disasm" / "amdgpu_machines.py"
     text = inserted(machines.read_text(), "})  # fmt: skip", f'    {NUMBER:#x}: "{NAME}",\n')
-    text = text.replace(f'"{RDNA3[-1]}")\n', f'"{RDNA3[-1]}", "{NAME}")\n')
+    text = text.replace(f'"{RDNA3[-1]}")  #', f'"{RDNA3[-1]}", "{NAME}")  #')
     machines.write_text(text)
 
     (line,) = re.findall(rf'^ +(GFX\d+: Final = Target\("{NAME}".*)$', PAGE, re.MULTILINE)
     targets = root / "sassxlate" / "lowering" / "target.py"
     text = inserted(targets.read_text(), "\nTARGETS: Final", f"{line}\n")
-    text = text.replace("GFX1103)\n}", f"GFX1103, {line.partition(':')[0]})\n}}")
+    text = inserted(text, "\n    )\n})", f" {line.partition(':')[0]},")
     targets.write_text(text)
     return root
 

@@ -1,4 +1,4 @@
-"""Code objects of version 5: written from encoded kernels, and read.
+"""Code objects of version 5, for generic targets 6: written from encoded kernels, and read.
 
 The output matches ld.lld's for an assembly file with ``.amdhsa_kernel``.
 """
@@ -146,7 +146,8 @@ def write(kernels: Sequence[KernelImage], target: Target) -> bytes:
     text = _pad(text + _CODE_END * _PREFETCH, _ALIGN)
     source = source_map.note((kernel.name, kernel.source) for kernel in kernels)
     note = metadata_note(kernels, target)
-    return elf.build(note, descriptors, text, functions, target.machine, source)
+    version = target.code_object_version
+    return elf.build(note, descriptors, text, functions, target.flags, source, version)
 
 
 @dataclass(frozen=True, slots=True)

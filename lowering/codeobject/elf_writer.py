@@ -1,4 +1,4 @@
-"""The ELF shell of a code object: a shared object for AMDGPU with the HSA ABI (code object v5)."""
+"""The ELF shell of a code object, version 5 or 6: a shared object for AMDGPU with the HSA ABI."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from sassxlate.disasm.containers.code_object import ABI_HSA, NOTE_METADATA, NOTE_OWNER
+from sassxlate.disasm.containers.code_object import ABI_HSA, NOTE_METADATA, NOTE_OWNER, VERSIONS
 from sassxlate.disasm.containers.elf import EHDR, EM_AMDGPU, ET_DYN, PHDR, SHDR, SYM
 from sassxlate.disasm.rdna3.tables.kernel_descriptor import ENTRY, WORDS
 from sassxlate.disasm.rdna3.tables.kernel_descriptor import SIZE as DESCRIPTOR_SIZE
 
 _PAGE: Final = 0x1000
 _PROTECTED: Final = 3
+_ABI_VERSION: Final = {version: abi for abi, version in VERSIONS.items()}
 
 
 def _align(value: int, step: int) -> int:
@@ -67,12 +68,14 @@ def build(
     functions: list[tuple[str, int, int]],
     flags: int,
     notes: bytes = b"",
+    version: int = 5,
 ) -> bytes:
     """A linked code object.
 
     ``functions`` lists (name, offset in text, size); descriptor *i* is theirs and
     gets its distance to the code as entry.  Each becomes the symbols NAME and NAME.kd.
-    ``flags`` are the file's e_flags, ``notes`` whole ELF notes to follow the metadata's.
+    ``flags`` are the file's e_flags, ``notes`` whole ELF notes to follow the metadata's;
+    ``version`` is the code object's.
     """
     note_data = note(metadata) + notes
     count = len(functions) * 2 + 1
@@ -134,7 +137,7 @@ def build(
         (0x6474E551, 6, 0, 0, 0, 0),
         (4, 4, note_at, note_at, len(note_data), 4),
     )
-    ident = b"\x7fELF\2\1\1" + bytes([ABI_HSA, 3]) + bytes(7)
+    ident = b"\x7fELF\2\1\1" + bytes([ABI_HSA, _ABI_VERSION[version]]) + bytes(7)
     out = bytearray(table_at)
     out[:64] = EHDR.pack(
         ident, ET_DYN, EM_AMDGPU, 1, 0, 64, table_at, flags, 64, PHDR.size, len(segments),

@@ -30,7 +30,7 @@ class MachineCode:
 
 def compiled(text: str, target: Target) -> MachineCode:
     """The machine code of the module's kernel.  Raises Refused SX0464."""
-    elf = Elf(object_file(text, TRIPLE, target.name, FEATURES))
+    elf = Elf(object_file(text, TRIPLE, target.cpu, FEATURES))
     sections = {s.name: s for s in elf.sections}
     if any(s.type == SHT_RELA and s.name == ".rela.text" for s in elf.sections):
         raise refused(BACKEND, "the code has relocations")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sassxlate.lowering.target import Target
+from sassxlate.lowering.target import Target, target_named
 from sassxlate.lowering.tier.control import Blocks
 from sassxlate.lowering.tier.lane import Lane, argument
 from sassxlate.lowering.tier.refusal import FORM, refused
@@ -30,7 +30,7 @@ def attributes(lane: Lane, target: Target) -> str:
         "denormal-fp-math": "ieee,ieee",
         "denormal-fp-math-f32": "preserve-sign,preserve-sign" if lane.d.flushes else "ieee,ieee",
         "no-trapping-math": "true",
-        "target-cpu": target.name,
+        "target-cpu": target.cpu,
         "target-features": FEATURES,
         "uniform-work-group-size": "true",
         **{f"amdgpu-no-{name}": "" for name in _UNUSED},
@@ -76,6 +76,7 @@ def text(lane: Lane, blocks: Blocks, target: Target) -> str:
     ]
     lines = "\n".join(["entry:", *entry, *body])
     declared = "".join(f"declare {d}\n" for d in lane.module.declarations)
+    version = 100 * target_named(target.cpu).code_object_version
     given = parameters(lane.arguments, lane.launch.kernarg_size)
     locations = "".join(
         f"!{n} = !DILocation(line: {line}, scope: !4)\n" for n, line in enumerate(numbers, 100)
@@ -85,7 +86,7 @@ def text(lane: Lane, blocks: Blocks, target: Target) -> str:
         f"define amdgpu_kernel void @{NAME}({given}) #0 !dbg !4 {{\n{lines}\n}}\n"
         f"attributes #0 = {{ {attributes(lane, target)} }}\n"
         "!llvm.module.flags = !{!1, !2, !9}\n!llvm.dbg.cu = !{!3}\n!0 = !{}\n"
-        '!1 = !{i32 1, !"amdhsa_code_object_version", i32 500}\n'
+        f'!1 = !{{i32 1, !"amdhsa_code_object_version", i32 {version}}}\n'
         '!2 = !{i32 2, !"Debug Info Version", i32 3}\n'
         "!3 = distinct !DICompileUnit(language: DW_LANG_C, file: !5, "
         "emissionKind: LineTablesOnly)\n"

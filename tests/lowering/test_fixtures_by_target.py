@@ -26,7 +26,7 @@ from tools.witness.llvm import llvm
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 ARCHS = (80, 90, 120)
 OTHERS = [t for t in TARGETS.values() if t != DEFAULT]
-SAMPLE = 8  # kernels of each target that every run of the tests has
+SAMPLE = 4  # kernels of each target that every run of the tests has
 LEAST = 150  # kernels of the fixtures
 E_FLAGS = slice(48, 52)  # of a 64-bit ELF file
 
@@ -72,7 +72,7 @@ def assembled(code: Sequence[bytes], target: Target) -> None:
     file, messages = llvm.link_object(made_of_text)
     assert file is not None, messages[:2000]
     assert llvm.section(file, ".text") == b"".join(code)
-    assert int.from_bytes(file[E_FLAGS], "little") == target.machine
+    assert int.from_bytes(file[E_FLAGS], "little") == target.flags
 
 
 def disassembled(code: Sequence[bytes], target: Target) -> None:
@@ -94,13 +94,11 @@ def sample(target: Target) -> list[tuple[Cubin, str]]:
 def test_llvm_accepts_a_sample(target: Target) -> None:
     done = made(sample(target), target)
     for one in done:
-        assert int.from_bytes(one.code_object[E_FLAGS], "little") == target.machine
-    assembled([one.program.data for one in done], target)
-
-
-@by_target
-def test_llvm_disassembles_a_sample(target: Target) -> None:
-    disassembled([one.program.data for one in made(sample(target), target)], target)
+        assert int.from_bytes(one.code_object[E_FLAGS], "little") == target.flags
+    code = [one.program.data for one in done]
+    assembled(code, target)
+    if llvm.disassembler(target.name) is not None:
+        disassembled(code, target)
 
 
 @pytest.mark.sweep
@@ -114,7 +112,7 @@ def test_llvm_accepts_all(target: Target) -> None:
 @pytest.mark.parametrize("target", OTHERS, ids=lambda t: t.name)
 def test_a_sample_computes_what_it_must(target: Target) -> None:
     rng = random.Random(target.name)
-    for name in rng.sample(sorted(CONTRACTS), 3):
+    for name in rng.sample(sorted(CONTRACTS), 2):
         done = emulated.check(emulated.load(name, rng.choice(ARCHS)), name, target=target)
         assert read(done.code_object).target == target
 

@@ -49,7 +49,7 @@ def test_two_targets_share_no_cache_entry() -> None:
 
 
 def test_the_emulated_device_has_the_same_table() -> None:
-    rows = re.findall(r'\{"(\w+)", (0x\w+), (\d+), (\d+)\}', NATIVE.read_text())
+    rows = re.findall(r'\{"([\w-]+)", (0x\w+), (\d+), (\d+)\}', NATIVE.read_text())
     assert [(name, int(flags, 16), int(all_), int(step)) for name, flags, all_, step in rows] == [
         (t.name, t.machine, t.vgprs_of_simd, t.vgpr_step) for t in TARGETS.values()
     ]
@@ -77,7 +77,7 @@ def test_occupancy_and_flags_are_llvms(target: Target, tmp_path: Path) -> None:
     )  # fmt: skip
     said = [int(n) for n in re.findall(r"Occupancy \[waves/SIMD\]: (\d+)", done.stderr)]
     assert said == [target.waves_of_simd(n) for n in REGISTERS]
-    assert int.from_bytes(out.read_bytes()[48:52], "little") == target.machine
+    assert int.from_bytes(out.read_bytes()[48:52], "little") == target.flags
 
 
 def test_code_objects_say_which() -> None:
@@ -89,6 +89,7 @@ def test_code_objects_say_which() -> None:
         obj = read(done.code_object)
         assert obj.target == target
         assert obj.metadata["amdhsa.target"] == target.isa
+        assert obj.version == (6 if "generic" in target.name else 5)
         assert done.program.data == usual.program.data
         assert (done.code_object == usual.code_object) == (target == GFX1100)
         assert done.launch.max_threads <= target.most_threads(done.report.vgprs)

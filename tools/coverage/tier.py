@@ -2,7 +2,8 @@
 
 ::
 
-    python -m tools.coverage.tier FILE... [--arch 80] [--count 2000 --seed 1] [-o ROWS.jsonl]
+    python -m tools.coverage.tier FILE... [--arch 80] [--target gfx1100] [--count 2000 --seed 1]
+        [-o ROWS.jsonl]
 
 FILEs are whatever has device code: executables, libraries, cubins, folders of them.  With
 ``--count`` a seeded sample of their kernels is taken; a kernel that two files have counts once.
@@ -25,7 +26,7 @@ from typing import Any
 from sassxlate.disasm.containers import Cubin, load
 from sassxlate.errors import SassxlateError
 from sassxlate.lowering.pipeline import translate_kernel
-from sassxlate.lowering.target import DEFAULT
+from sassxlate.lowering.target import DEFAULT, TARGETS, Target, target_named
 from sassxlate.lowering.tier.refusal import Refused
 from sassxlate.lowering.tier.translate import by_tier, module_text
 
@@ -46,20 +47,20 @@ def kernels(paths: Sequence[Path], arch: int | None) -> Iterator[tuple[Path, Cub
                             yield file, cubin, kernel.name
 
 
-def outcome(cubin: Cubin, name: str, *, text: bool) -> dict[str, Any]:
+def outcome(cubin: Cubin, name: str, target: Target, *, text: bool) -> dict[str, Any]:
     """What becomes of a kernel: ``took`` is llvm, rules or nothing; with the reason, the
     instruction, and seconds of processor time of the tier alone (not of LLVM's process)."""
     row: dict[str, Any] = {"kernel": name, "arch": cubin.arch}
     try:
-        rules = translate_kernel(cubin, name)
+        rules = translate_kernel(cubin, name, target=target)
     except SassxlateError as why:
         return {**row, "took": "nothing", "code": why.code, "why": why.message}
     started = time.process_time()
     try:
         if text:
-            module_text(rules, DEFAULT)
+            module_text(rules, target)
         else:
-            by_tier(rules, DEFAULT)
+            by_tier(rules, target)
         row["took"] = "llvm"
     except Refused as why:
         row |= {"took": "rules", "code": why.code, "why": why.message, "at": why.where.inst or ""}
@@ -70,6 +71,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="The share of kernels that take the tier.")
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--arch", type=int, help="only this architecture, like 80")
+    parser.add_argument("--target", choices=TARGETS, default=DEFAULT.name)
     parser.add_argument("--count", type=int, help="kernels to draw; all without it")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--text", action="store_true", help="up to LLVM's IR only")
@@ -78,9 +80,10 @@ def main(given: Sequence[str] | None = None) -> int:
     found = list(kernels(asked.files, asked.arch))
     if asked.count is not None and asked.count < len(found):
         found = random.Random(asked.seed).sample(found, asked.count)
+    target = target_named(asked.target)
     rows: list[dict[str, Any]] = []
     for file, cubin, name in found:
-        rows.append({"file": str(file), **outcome(cubin, name, text=asked.text)})
+        rows.append({"file": str(file), **outcome(cubin, name, target, text=asked.text)})
         if asked.output is not None:
             with asked.output.open("a", encoding="utf-8") as out:
                 print(json.dumps(rows[-1]), file=out)

@@ -18,6 +18,11 @@ inline constexpr Target kTargets[] = {
     {"gfx1101", 0x46, 1536, 24},
     {"gfx1102", 0x47, 1024, 16},
     {"gfx1103", 0x44, 1024, 16},
+    {"gfx1150", 0x43, 1024, 16},
+    {"gfx1151", 0x4a, 1536, 24},
+    {"gfx1152", 0x55, 1024, 16},
+    {"gfx1153", 0x58, 1024, 16},
+    {"gfx11-generic", 0x54, 1024, 16},
 };
 
 // Of another name no code object is, and all are refused.

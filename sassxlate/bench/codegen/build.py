@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from sassxlate import toolchain
+from sassxlate.disasm.amdgpu_machines import gfx_version
 from sassxlate.errors import UsageError
-from sassxlate.lowering.target import Target
+from sassxlate.lowering.target import Target, target_named
 
 ARCH = 80  # architecture of the executables whose code we translate
 # As hipcc compiles, with floating-point atomics as single instructions, as nvcc's are.
@@ -109,8 +110,8 @@ def executable(tools: Compilers, program: BuiltProgram, fixtures: Path, out: Pat
 
 def isa_version(target: Target) -> int:
     """The target's number in the device library, which names its file oclc_isa_version_1100.bc."""
-    major, minor, step = target.name[3:-2], target.name[-2], target.name[-1]
-    return int(major) * 1000 + int(minor, 16) * 100 + int(step, 16)
+    major, rest = divmod(gfx_version(target.cpu), 10000)
+    return major * 1000 + rest
 
 
 def _controls(folder: Path, target: Target) -> Path:
@@ -140,9 +141,11 @@ def code_object(
     own = ["-ffp-contract=off"] if "-fmad=false" in program.flags else []
     text, plain = out.with_suffix(".s"), out.with_suffix(".o")
     include = [f"-I{fixtures / 'codegen'}", f"-I{fixtures / 'programs' / 'src'}"]
-    flags = [*FLAGS, f"--offload-arch={target.name}", *own]
+    version = target_named(target.cpu).code_object_version
+    machine = [f"--offload-arch={target.cpu}", f"-mcode-object-version={version}"]
+    flags = [*FLAGS, *machine, *own]
     run([*tools.clang, *flags, *linked, *include, "-S", "-o", text, program.source])
-    machine = ("--target=amdgcn-amd-amdhsa", f"-mcpu={target.name}")
+    machine = ["--target=amdgcn-amd-amdhsa", f"-mcpu={target.cpu}"]
     run([*tools.clang, *machine, "-c", "-o", plain, text])
     run([*tools.linker, "-shared", plain, "-o", out])
     return out.read_bytes()

@@ -38,7 +38,9 @@ def assemble_object(source: str, *, link: bool = False, cpu: str = CPU) -> tuple
     with TemporaryDirectory() as folder:
         path, out = Path(folder, "a.s"), Path(folder, "a.o")
         path.write_text(source, encoding="utf-8")
-        target = ["-target", "amdgcn-amdhsa-none", f"-mcpu={cpu}"]
+        zig = tool.command[-1] == "cc"  # which writes gfx11-generic with an underscore
+        name = cpu.replace("-", "_") if zig else cpu
+        target = ["-target", "amdgcn-amdhsa-none", f"-mcpu={name}"]
         done = subprocess.run(
             [*tool.command, *target, "-c", str(path), "-o", str(out)],
             capture_output=True,
