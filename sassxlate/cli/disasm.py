@@ -1,4 +1,4 @@
-"""``sassxlate disasm``: SASS as nvdisasm prints it, RDNA3 as llvm-objdump does."""
+"""``sassxlate disasm``: SASS as nvdisasm prints it, RDNA3 as llvm-objdump does; host code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,14 @@ from sassxlate.disasm.inputs import (
 from sassxlate.disasm.listing.cubin import Document, ListingOptions
 from sassxlate.disasm.listing.find import find, opcodes
 from sassxlate.disasm.listing.source_lines import Mode
-from sassxlate.errors import EXIT_BAD_WORDS, EXIT_NEGATIVE, DecodeError, SassxlateError
+from sassxlate.errors import (
+    EXIT_BAD_WORDS,
+    EXIT_NEGATIVE,
+    DecodeError,
+    SassxlateError,
+    UsageError,
+    Where,
+)
 from sassxlate.output import print_json, print_lines
 from sassxlate.runtime_shim.ptx.machine_code import machine_code
 
@@ -28,6 +35,12 @@ from sassxlate.runtime_shim.ptx.machine_code import machine_code
 @click.argument("file", metavar="FILE")
 @kernel_option
 @arch_option
+@click.option(
+    "--host",
+    is_flag=True,
+    help="Print the host program's x86-64 code, with the names of what it refers to and the "
+    "kernels that it launches; -k chooses functions, also a kernel's stub by the kernel's name.",
+)
 @click.option("--encoding", is_flag=True, help="Print each word in hexadecimal as well.")
 @click.option("--control", is_flag=True, help="Print waits, scoreboards and stall counts.")
 @click.option("--descriptors", is_flag=True, help="Print RDNA3 kernel descriptors as well.")
@@ -65,6 +78,7 @@ def command(
     file: str,
     kernels: tuple[str, ...],
     arch: str | None,
+    host: bool,
     encoding: bool,
     control: bool,
     source: Mode | None,
@@ -83,8 +97,16 @@ def command(
 
     Code objects for RDNA3 (linked, relocatable, in offload bundles or HIP programs) print as
     llvm-objdump does; with --encoding the lines are those of llvm-objdump -dr.
+
+    With --host: the functions of the x86-64 program or library itself; one that has no name is
+    `sub_ADDRESS`.
     """
     as_json = form == "json"
+    if host:
+        if arch or live or wanted_opcodes or counting or control or source or descriptors:
+            raise click.UsageError("--host goes with -k and --encoding only")
+        _print_host(file, kernels, encoding=encoding, as_json=as_json)
+        return
     if live:
         if wanted_opcodes or counting or encoding or control or source or descriptors:
             raise click.UsageError("--live does not go with other options of the listing")
@@ -182,6 +204,32 @@ def command(
         context.exit(EXIT_BAD_WORDS)
     if wanted_opcodes and not matches:
         context.exit(EXIT_NEGATIVE)
+
+
+def _print_host(file: str, patterns: tuple[str, ...], *, encoding: bool, as_json: bool) -> None:
+    from sassxlate.disasm.containers.elf import Elf
+    from sassxlate.disasm.containers.host import read_file
+    from sassxlate.disasm.host_code import host_graph
+    from sassxlate.disasm.host_code.listing import host_functions, to_lines, value
+    from sassxlate.runtime_shim.static_runtime import functions_of
+
+    listed: list[dict[str, object]] = []
+    found = False
+    try:
+        elf = Elf(read_file(file))
+        for function in host_functions(elf, host_graph(elf, *functions_of(elf)), patterns):
+            found = True
+            if as_json:
+                listed.append(value(function))
+            else:
+                print_lines(to_lines(function, encoding=encoding))
+    except SassxlateError as error:
+        raise error.at(file=file) from None
+    if not found:
+        text = f"no function matches {' '.join(patterns)}" if patterns else "there is no function"
+        raise UsageError("SX0802", text, Where(file))
+    if as_json:
+        print_json("disasm-host", {"file": file, "functions": listed})
 
 
 def _print_live(

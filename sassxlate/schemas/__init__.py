@@ -17,6 +17,7 @@ VERSIONS: dict[str, int] = {
     "ls": 1,
     "disasm": 1,
     "disasm-count": 1,
+    "disasm-host": 1,
     "disasm-rdna3": 1,
     "extract": 1,
     "asm": 1,

@@ -36,6 +36,7 @@ def main() -> int:
         sample.mkdir()
         here = bin_folder(Path(name, "bin"), tools)
         environment = {**os.environ, "PATH": f"{name}/bin:{os.environ['PATH']}"}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
         for tool in tools:
             if tool.name not in here:
                 print(f"{tool.title}: not here, not run", file=sys.stderr)

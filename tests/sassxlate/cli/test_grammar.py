@@ -62,6 +62,7 @@ MORE = {
     "callgraph of the host": ("callgraph-host", ("callgraph", str(SAXPY), "--host")),
     "script of a listing": ("listing-script", ("listing", "--script", "ghidra")),
     "opcodes": ("disasm-count", ("disasm", str(CUBIN), "--count")),
+    "code of the host": ("disasm-host", ("disasm", str(SAXPY), "--host", "-k", "main")),
     "disasm of RDNA3": ("disasm-rdna3", ("disasm", "CODE")),
     "diff against RDNA3": ("diff-translation", ("diff", str(CUBIN), "--against", "rdna3")),
 }
