@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
+import os
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
-
-import llvmlite.binding as llvm
 
 from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO, VCC_LO, VGPRS
 from sassxlate.errors import EmulatorError
@@ -15,10 +14,10 @@ from sassxlate.lowering.target import DEFAULT, Target
 Isa = Literal["avx512", "avx2"]
 Alignment = Literal["natural", "unaligned"]
 
-_NEEDS_AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd")
-
-# With common/host_cpu.h: what LLVM's x86-64-v3 and v4 take for granted.
-_NEEDS_AVX2 = ("avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "movbe", "popcnt")
+# With common/host_cpu.h: what LLVM's x86-64-v3 and v4 take for granted, by the kernel's names (abm:
+# lzcnt).  It names no feature whose registers it does not save.
+_NEEDS_AVX2 = frozenset({"avx", "avx2", "fma", "f16c", "bmi1", "bmi2", "abm", "movbe", "popcnt"})
+_NEEDS_AVX512 = frozenset({"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +61,35 @@ class CompileOptions:
     quick: bool = False
 
 
+def _flags() -> frozenset[str]:
+    """The features of this processor.  Not by llvmlite, whose import would delay a first launch."""
+    try:
+        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
+            for line in file:
+                if line.startswith("flags"):
+                    return frozenset(line.partition(":")[2].split())
+    except OSError:
+        pass
+    return frozenset()
+
+
 @functools.cache
 def host_isa() -> Isa:
-    """The best instruction set of this machine.
+    """The best instruction set of this machine, or the one that SASSXLATE_ISA asks for.
 
     Raises:
-        EmulatorError: SX0624, the host has not even AVX2, FMA and F16C.
+        EmulatorError: SX0624, the host has not even AVX2, FMA and F16C, or not what is asked for.
     """
-    features = llvm.get_host_cpu_features()
-    if not all(features.get(f) for f in _NEEDS_AVX2):
+    asked, flags = os.environ.get("SASSXLATE_ISA", ""), _flags()
+    if asked not in ("", "avx2", "avx512"):
+        raise EmulatorError("SX0624", f"SASSXLATE_ISA={asked} is neither avx2 nor avx512")
+    if not flags >= _NEEDS_AVX2:
         raise EmulatorError("SX0624", "the emulated device needs a CPU with AVX2, FMA and F16C")
-    return "avx512" if all(features.get(f) for f in _NEEDS_AVX512) else "avx2"
+    if flags >= _NEEDS_AVX512:
+        return "avx2" if asked == "avx2" else "avx512"
+    if asked == "avx512":
+        raise EmulatorError("SX0624", "SASSXLATE_ISA=avx512, but this CPU has no AVX-512")
+    return "avx2"
 
 
 # v: a VGPR; s: a scalar register; x: a slot of scratch, by its byte offset; m: the word of device

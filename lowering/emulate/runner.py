@@ -26,7 +26,7 @@ from sassxlate.lowering.emulate.image.abi import DeviceFault
 from sassxlate.lowering.emulate.image.image import HostImage
 from sassxlate.lowering.emulate.options import CompileOptions
 from sassxlate.lowering.emulate.stencils.stencil import Shape
-from sassxlate.lowering.emulate.wave.trace_points import Buffer
+from sassxlate.lowering.emulate.trace_buffer import Buffer
 
 _SOURCE = Path(__file__).with_name("runner_host.cpp")
 

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from sassxlate.disasm.sass.instruction import RegRef
 from sassxlate.errors import EmulatorError
 from sassxlate.lowering.emulate.options import Place, TracePoint
-from sassxlate.lowering.emulate.wave.trace_points import HEAD, Buffer
+from sassxlate.lowering.emulate.trace_buffer import Buffer
+from sassxlate.lowering.emulate.wave.trace_points import HEAD
 from sassxlate.lowering.target import ALL_ONES, LANES
 from sassxlate.lowering.trace.points import SourceStep
 

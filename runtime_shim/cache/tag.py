@@ -55,6 +55,8 @@ def cache_tag(target: str) -> str:
             digest.update(len(data).to_bytes(8, "little") + data)
 
     add(f"format {FORMAT}", __version__, target, *_llvm(), _solver(), *_host_cpu())
+    if isa := os.environ.get("SASSXLATE_ISA"):  # two instruction sets, two services and caches
+        add("instruction set", isa)
     root = Path(str(resources.files("sassxlate")))
     for path in decisive(root):
         add(str(path.relative_to(root)), path.read_bytes())

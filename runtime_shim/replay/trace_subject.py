@@ -20,7 +20,7 @@ from sassxlate.lowering.emulate import counts
 from sassxlate.lowering.emulate.compiler import compile_code_object
 from sassxlate.lowering.emulate.options import CompileOptions, Place, TracePoint
 from sassxlate.lowering.emulate.runner import LoadedImage, run_image, setup_of
-from sassxlate.lowering.emulate.wave.trace_points import Buffer
+from sassxlate.lowering.emulate.trace_buffer import Buffer
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.select.translated import Translated
 from sassxlate.lowering.target import DEFAULT, Target

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import socket
 import subprocess
@@ -17,6 +18,7 @@ from sassxlate.runtime_shim.service import wire
 # or CUDA settings must not affect it.
 _KEEP = ("HOME", "PATH", "USER", "LOGNAME", "LANG", "TMPDIR", "TMP", "TEMP", "TZ")
 _KEEP_PREFIXES = ("LC_", "XDG_", "SASSXLATE_")
+DETACH = "--detach"  # the service forks, so that it need not be reaped: its last word
 
 
 def import_root() -> str:
@@ -62,11 +64,34 @@ def listening(path: Path) -> bool:
     return True
 
 
+def listen(path: Path) -> tuple[socket.socket, int] | None:
+    """Bind the socket under its lock: (listener, lock); None if a service already serves it."""
+    # Not "<path>.lock": the clients hold that one while they start the service.
+    lock = os.open(f"{path}.serving", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink(missing_ok=True)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        listener.bind(str(path))
+        os.chmod(path, 0o600)
+        listener.listen(128)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    except OSError:
+        os.close(lock)
+        raise
+    return listener, lock
+
+
 def spawn(path: Path, cache: Path, target: str, record: str | None = None) -> None:
     """Start a service at ``path`` that translates for a target, in the background, apart from this
-    process; does not wait.  It begins with an application's record (its key) if one is given.
+    process.  It begins with an application's record (its key) if one is given.
 
-    ServiceError SX0902 if no more processes can be started.
+    It listens when this returns, long before it answers: the socket is made here and inherited, so
+    that an application that starts meanwhile waits for this service and starts no second one.
+
+    ServiceError SX0902 if no more processes can be started, or the socket cannot be made.
     """
     environment = {
         name: value
@@ -80,25 +105,27 @@ def spawn(path: Path, cache: Path, target: str, record: str | None = None) -> No
     if record is not None:
         command += ["--prepare", record]
     try:
-        with open(f"{path}.log", "ab") as log:
-            # Forked twice, so that it need not be reaped.
-            subprocess.run(
-                [sys.executable, "-I", "-S", "-c", _DETACH, *command],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd="/",
-                start_new_session=True,
-                check=True,
-            )
+        bound = listen(path)
+        if bound is None:
+            return  # another service listens
+        listener, lock = bound
+        inherited = listener.fileno(), lock
+        try:
+            with open(f"{path}.log", "ab") as log:
+                subprocess.run(
+                    [*command, "--inherited", *map(str, inherited), DETACH],
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    cwd="/",
+                    start_new_session=True,
+                    pass_fds=inherited,
+                    check=True,
+                )
+        finally:
+            listener.close()
+            os.close(lock)
     except (OSError, subprocess.CalledProcessError) as error:
         reason = error.strerror if isinstance(error, OSError) else f"see {path}.log"
         raise ServiceError("SX0902", f"the service cannot be started: {reason}") from error
-
-
-_DETACH = """\
-import os, sys
-if os.fork() == 0:
-    os.execv(sys.argv[1], sys.argv[1:])
-"""

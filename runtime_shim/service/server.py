@@ -46,6 +46,7 @@ log = logging.getLogger("sassxlate.service")
 
 IDLE_S = 600.0
 JOB_LIMIT_S = 120.0
+_QUIET_S = 0.5  # without a request and a job, until what a first launch does without is imported
 _JOBS = ("module", "translate", "compile", "stencils", "assemble", "link")
 _OTHERS = ("ping", "tag", "stats", "status", "prepare", "stop")
 _OF_KERNELS = ("translate", "compile")
@@ -117,6 +118,7 @@ class Service:
             counts=self._counts,
         )
         self._ahead = Ahead(cache, self._scheduler.width - 1)
+        self._later: Callable[[], None] | None = None
         self._stopping = False
         self._active = time.monotonic()
         self._started = time.time()
@@ -126,15 +128,18 @@ class Service:
         self._listener.setblocking(False)
         self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
         self._selector.register(self._wake, selectors.EVENT_READ, self._woken)
-        # The import takes half a second; requests of the application meanwhile wait in the socket.
+        # The imports take a while; requests of the application meanwhile wait in the socket.
         self._prepare()
         self._active = time.monotonic()
         remove_abandoned(self._cache.root, self._cache.tag)
         if record is not None and not self._broken:
             self.prepare(record)
         while not self._finished():
-            for key, events in self._selector.select(self._patience()):
+            heard = self._selector.select(self._patience())
+            for key, events in heard:
                 key.data(events)
+            if not heard:
+                self._import_the_rest()
             self._scheduler.kill_overdue()
         self._scheduler.end()
         self._jobs.clear()
@@ -154,13 +159,28 @@ class Service:
 
     def _prepare(self) -> None:
         try:
-            work = Work(self._cache, self._make_engine(), self._spare)
+            engine = self._make_engine()
+            self._later = engine.later
+            work = Work(self._cache, engine, self._spare)
             self._scheduler.work = work
             self._scheduler.gone = partial(work.lost, self._scheduler.job_limit_s)
         except Exception:
             # Without its translator it can only report that; the next start tries again.
             log.exception("the translator cannot be imported")
             self._broken = True
+        gc.freeze()
+        gc.enable()
+
+    def _import_the_rest(self) -> None:
+        """Once, when nothing is asked."""
+        if self._later is None or self._stopping or self._scheduler.jobs():
+            return
+        later, self._later = self._later, None
+        gc.disable()  # as for the imports of the start
+        try:
+            later()
+        except Exception:
+            log.exception("the compiler of host code cannot be imported")
         gc.freeze()
         gc.enable()
 
@@ -182,6 +202,8 @@ class Service:
             return 0.05
         if self._scheduler.jobs():
             return 1.0
+        if self._later is not None:
+            return _QUIET_S
         return max(0.05, min(60.0, self._idle_s - (time.monotonic() - self._active) + 0.01))
 
     # -- clients

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import fcntl
 import logging
 import os
 import signal
@@ -23,29 +22,13 @@ from sassxlate.lowering.target import target_named
 from sassxlate.runtime_shim import paths
 from sassxlate.runtime_shim.cache.store import Cache, evict, size_cap
 from sassxlate.runtime_shim.cache.tag import cache_tag
+from sassxlate.runtime_shim.service.client import listen
 from sassxlate.runtime_shim.service.server import IDLE_S, JOB_LIMIT_S, Service
 from sassxlate.runtime_shim.service.work import Engine, default_engine
 
 log = logging.getLogger("sassxlate.service")
 
 LOG_MAX = 4 << 20
-
-
-def listen(path: Path) -> tuple[socket.socket, int] | None:
-    """Bind the socket under its lock: (listener, lock); None if a service already serves it."""
-    # Not "<path>.lock": the clients hold that one while they start the service.
-    lock = os.open(f"{path}.serving", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        return None
-    path.unlink(missing_ok=True)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-    listener.bind(str(path))
-    os.chmod(path, 0o600)
-    listener.listen(128)
-    return listener, lock
 
 
 def open_cache(root: Path, tag: str) -> Cache:
@@ -72,17 +55,24 @@ def _start_log(root: Path) -> None:
     log.setLevel(logging.INFO)
 
 
+def _inherited(listener: int, lock: int) -> tuple[socket.socket, int]:
+    for descriptor in (listener, lock):
+        os.set_inheritable(descriptor, False)  # tools that it starts must not hold them
+    return socket.socket(fileno=listener), lock
+
+
 def serve(
     socket_path: Path,
     cache_root: Path,
     engine: Callable[[], Engine],
     target: str,
     record: str | None = None,
+    inherited: Sequence[int] = (),
 ) -> None:
     """Serve translations for a target on ``socket_path`` until idle; returns at once where another
-    service does."""
+    service does.  ``inherited``: listener and lock, if the starter has made them."""
     os.umask(0o077)
-    bound = listen(socket_path)
+    bound = _inherited(*inherited) if inherited else listen(socket_path)
     if bound is None:
         return
     listener, lock = bound
@@ -120,13 +110,15 @@ def main(args: Sequence[str] | None = None) -> None:
     parser.add_argument("--socket", type=Path)
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--prepare", metavar="RECORD", help="the key of an application's record")
+    parser.add_argument("--inherited", type=int, nargs=2, default=(), help=argparse.SUPPRESS)
     options = parser.parse_args(args)
     try:
         os.chdir("/")
         socket_path = options.socket or paths.socket_path()
         target = os.environ.get("SASSXLATE_TARGET") or RDNA3[0]
         engine = partial(default_engine, target_named(target))
-        serve(socket_path, options.cache or paths.cache_dir(), engine, target, options.prepare)
+        cache = options.cache or paths.cache_dir()
+        serve(socket_path, cache, engine, target, options.prepare, options.inherited)
     except (SassxlateError, OSError) as error:
         sys.stderr.write(f"sassxlate service: {error}\n")
         raise SystemExit(2) from None

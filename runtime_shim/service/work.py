@@ -71,18 +71,18 @@ class Engine:
     stencils: Callable[[Sequence[str]], bytes] | None = None
     # `compile` without optimisation, in less time.
     compile_quickly: Callable[[bytes, str, bool, bool, bool], bytes] | None = None
+    # Imports what a first launch does without; called when there is nothing to do.
+    later: Callable[[], None] | None = None
 
 
 def default_engine(target: Target = DEFAULT) -> Engine:
-    """The real translator, for a target, and emulator compiler.  Imports them, which takes about
-    half a second."""
+    """The real translator, for a target, and emulator compiler.  Imports the translator, which
+    takes about a third of a second; LLVM and what compiles host code only when it is used, or by
+    ``later``, so that workers forked after it share it."""
     from sassxlate.disasm import containers
     from sassxlate.lowering import emulate, pipeline
     from sassxlate.lowering.abi.kernarg import LAYOUTS
-    from sassxlate.lowering.emulate import compiler
     from sassxlate.lowering.emulate.image import helper_objects
-
-    assert compiler  # imported here so that workers, forked later, share it
 
     def translate(cubin: Cubin, kernel: Kernel) -> TranslatedKernel:
         return pipeline.translate_kernel(cubin, kernel.name, target=target)
@@ -97,10 +97,17 @@ def default_engine(target: Target = DEFAULT) -> Engine:
 
     def pack_of(shapes: Sequence[str]) -> bytes:
         from sassxlate.lowering.emulate.options import host_isa
-        from sassxlate.lowering.emulate.stencils import known
 
-        made = None if shapes else prebuilt.read(paths.library_dir(), host_isa())
-        return known.pack_of(shapes) if made is None else made
+        if not shapes and (made := prebuilt.read(paths.library_dir(), host_isa())) is not None:
+            return made
+        from sassxlate.lowering.emulate.stencils import known  # with LLVM
+
+        return known.pack_of(shapes)
+
+    def later() -> None:
+        from sassxlate.lowering.emulate import compiler
+
+        assert compiler
 
     return Engine(
         parse_fatbin=containers.parse_fatbin,
@@ -111,6 +118,7 @@ def default_engine(target: Target = DEFAULT) -> Engine:
         compile_quickly=compile_quickly,
         supported=frozenset(LAYOUTS),
         share=lambda cache: helper_objects.keep_in(_Objects(cache)),
+        later=later,
     )
 
 

@@ -80,13 +80,14 @@ def _builds(
         yield Figure(label, "us/instruction", tuple(values), "less", BUILD_US, f"{count}")
 
 
-def _environment(place: Path) -> dict[str, str]:
+def _environment(place: Path, isa: Isa) -> dict[str, str]:
     (place / "run").mkdir(mode=0o700)
     return {
         **{k: v for k, v in os.environ.items() if not k.startswith("SASSXLATE_")},
         "SASSXLATE_CACHE_DIR": str(place / "cache"),
         "XDG_RUNTIME_DIR": str(place / "run"),
         "SASSXLATE_SERVICE_IDLE": "60",
+        "SASSXLATE_ISA": isa,
         "PYTHONPATH": client.import_root(),
     }
 
@@ -102,13 +103,13 @@ def _run(program: Path, tier: str, target: Target, environment: Mapping[str, str
         raise UsageError("SX0817", f"{program.name} did not pass: {said[-200:]}")
 
 
-def _runs(program: Path, repeat: int, tier: str, target: Target) -> Iterator[Figure]:
+def _runs(program: Path, repeat: int, tier: str, target: Target, isa: Isa) -> Iterator[Figure]:
     """Wall times of runs with an empty cache and a service that starts, then with a warm one."""
     colds: list[float] = []
     warms: list[float] = []
     for _ in range(repeat):
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as made:
-            run = partial(_run, program, tier, target, _environment(Path(made)))
+            run = partial(_run, program, tier, target, _environment(Path(made), isa))
             try:
                 colds.append(seconds(run))
                 run()
@@ -142,7 +143,7 @@ def measure(
     figures += _builds(fixtures, repeat, packs, isa, target)
     for program in sorted((programs or fixtures / "programs").iterdir()):
         if program.is_file() and os.access(program, os.X_OK) and not program.suffix:
-            figures += _runs(program, repeat, tier, target)
+            figures += _runs(program, repeat, tier, target, isa)
     return figures
 
 

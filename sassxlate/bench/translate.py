@@ -152,7 +152,7 @@ def _compile(subject: Subject, done: Translated, isa: Isa, repeat: int) -> list[
     return watch.figures(f"{subject.kernel}: to host code", "ms/instruction", target, note)
 
 
-def _runs(program: Path, repeat: int, target: Target) -> list[Figure]:
+def _runs(program: Path, repeat: int, target: Target, isa: Isa) -> list[Figure]:
     """Wall time of a run with an empty cache, then with a warm one; launches are part of it."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as made:
         (Path(made) / "run").mkdir(mode=0o700)
@@ -161,6 +161,7 @@ def _runs(program: Path, repeat: int, target: Target) -> list[Figure]:
             "SASSXLATE_CACHE_DIR": str(Path(made) / "cache"),
             "XDG_RUNTIME_DIR": str(Path(made) / "run"),
             "SASSXLATE_SERVICE_IDLE": "60",
+            "SASSXLATE_ISA": isa,
             "PYTHONPATH": client.import_root(),
         }
         command = [sys.executable, "-P", "-m", "sassxlate", "run", "--device", "emulator"]
@@ -204,4 +205,4 @@ def measure(fixtures: Path, repeat: int, isa: Isa, target: Target = DEFAULT) -> 
     for (subject, cubin, name), watch in zip(found, firsts, strict=True):
         made, done = _translate(subject, cubin, name, watch, repeat, target)
         figures += [*made, *_compile(subject, done, isa, repeat)]
-    return figures + _runs(fixtures / "programs" / "saxpy", repeat, target)
+    return figures + _runs(fixtures / "programs" / "saxpy", repeat, target, isa)

@@ -1,9 +1,9 @@
 """Records register values at chosen places of a launch, by calls in the compiled code.
 
 A :class:`TracePoint` is before or after one instruction and names registers.  When a traced wave
-passes it with some lane in the point's mask, a record goes to a buffer: the wave, the point,
-the mask, and the values.  Nothing else of the emulation changes.  Limits that are only checked
-between blocks are checked there: a launch that has executed too much is ended
+passes it with some lane in the point's mask, a record goes to a buffer (``trace_buffer.py``): the
+wave, the point, the mask, and the values.  Nothing else of the emulation changes.  Limits that are
+only checked between blocks are checked there: a launch that has executed too much is ended
 (``DeviceFault.TRACED``), as is one whose records no longer fit.
 
 A record, in 32-bit words: its length in words, the point's number, the mask, EXEC, the wave's
@@ -12,13 +12,7 @@ number (two words), then 32 words per vector register or slot of scratch, then o
 
 from __future__ import annotations
 
-import ctypes
-import mmap
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Sequence
 
 from sassxlate.lowering.emulate.image.abi import DeviceFault, WaveLayout
 from sassxlate.lowering.emulate.options import Place, TracePoint
@@ -141,54 +135,6 @@ def emit_budget(c: Context, instructions: int) -> None:
     c.fn.do(f"call void @{name}(ptr %w, i64 {const(instructions, 64).ref}, i32 {c.pc})")
 
 
-# --- the buffer ----------------------------------------------------------------------------------
-
-
-class _Header(ctypes.Structure):
-    _fields_ = [
-        ("used", ctypes.c_uint64), ("room", ctypes.c_uint64), ("data", ctypes.c_void_p),
-        ("budget", ctypes.c_int64),
-    ]  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One pass of a wave over a point."""
-
-    point: int
-    wave: int
-    mask: int
-    exec: int
-    values: NDArray[np.uint32]  # of the per-lane places, 32 each, then of the scalar ones
-
-
-class Buffer:
-    """Holds the records of one launch; ``budget`` counts RDNA3 instructions of waves."""
-
-    def __init__(self, room: int, budget: int) -> None:
-        size = max(room, 1) + mmap.PAGESIZE - 1 & -mmap.PAGESIZE
-        self._map = mmap.mmap(-1, size)  # pages are allocated on first use
-        self._view = (ctypes.c_char * size).from_buffer(self._map)
-        self.header = _Header(0, size, ctypes.addressof(self._view), budget)
-
-    @property
-    def address(self) -> int:
-        return ctypes.addressof(self.header)
-
-    def words(self) -> NDArray[np.uint32]:
-        """All records, one after another; a view."""
-        return np.frombuffer(self._map, np.uint32, int(self.header.used) // 4)
-
-    def records(self) -> Iterator[Record]:
-        """In the order in which the waves passed the points."""
-        words = self.words()
-        at = 0
-        while at < len(words):
-            size, point, mask, exec_, low, high = (int(w) for w in words[at : at + HEAD])
-            yield Record(point, low | high << 32, mask, exec_, words[at + HEAD : at + size])
-            at += size
-
-
 def by_pc(
     points: Sequence[TracePoint],
 ) -> tuple[dict[int, list[TracePoint]], dict[int, list[TracePoint]]]:
@@ -200,4 +146,4 @@ def by_pc(
     return before, after
 
 
-__all__ = ["Buffer", "Record", "by_pc", "emit", "emit_budget"]
+__all__ = ["HEAD", "by_pc", "emit", "emit_budget"]

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sassxlate.disasm.rdna3.instruction import I, S, V
-from sassxlate.disasm.sass.semantics.warp.matrix import Core
+from sassxlate.disasm.sass.semantics.warp.matrix_formats import Core
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
 from sassxlate.lowering.rules.arithmetic.modes import rounding
 from sassxlate.lowering.rules.warp.matrix import of_column, of_quad

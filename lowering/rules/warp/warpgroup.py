@@ -17,7 +17,7 @@ from functools import partial
 
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, LabelRef, S, V
 from sassxlate.disasm.sass.instruction import Pred, Reg
-from sassxlate.disasm.sass.semantics.warp.warpgroup import CORES
+from sassxlate.disasm.sass.semantics.warp.matrix_formats import WARPGROUP_CORES
 from sassxlate.disasm.sass.semantics.warpgroups import WARPS
 from sassxlate.lowering.builder.lane_id import lane_id, wave_in_group
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
@@ -215,10 +215,10 @@ def _form(c: RuleEmitter, b: set[str]) -> _Columns:
         return _Columns(label, sums, 4, transposed, signs)
     if ins.mnemonic == "QGMMA":
         sorts = [m for m in ins.modifiers if m in ("E4M3", "E5M2")]
-        found = MatrixForm(F16, half, CORES[8], tuple(sorts))
+        found = MatrixForm(F16, half, WARPGROUP_CORES[8], tuple(sorts))
     else:
         kind = BF16 if ins.has("BF16") else TF32 if ins.has("TF32") else F16
-        found = MatrixForm(kind, half, CORES[32 // kind.each])
+        found = MatrixForm(kind, half, WARPGROUP_CORES[32 // kind.each])
     return _Columns(label, partial(_floats, found), 2 if half else 4, transposed, signs)
 
 

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,9 @@ from sassxlate.errors import ServiceError
 from sassxlate.runtime_shim import paths
 from sassxlate.runtime_shim.cache.store import key_of, need
 from sassxlate.runtime_shim.service import client
+from sassxlate.runtime_shim.service.work import Engine
 
-from .conftest import Running, broken
+from .conftest import Running, broken, stand_in
 
 Start = Callable[..., Running]
 
@@ -229,10 +231,8 @@ def test_full_cache_falls_back(start: Start, image: Path, tmp_path: Path) -> Non
 
 def test_one_service_a_socket(start: Start) -> None:
     """A second service on the same socket gives way."""
-    from sassxlate.runtime_shim.service.start import listen
-
     running = start()
-    assert listen(running.socket) is None
+    assert client.listen(running.socket) is None
     assert running.call(op="ping")["ok"]
 
 
@@ -258,9 +258,7 @@ def test_program_starts_serves_and_stops(short_dir: Path, monkeypatch: pytest.Mo
         thread.start()
     for thread in threads:
         thread.join()
-    deadline = time.monotonic() + 60
-    while not client.listening(path) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    assert client.listening(path)  # at once: no application starts a second one
     first = client.call(path, {"op": "ping"})
     assert first["ok"]
     assert client.call(path, {"op": "tag"})["tag"] == first["tag"]
@@ -285,3 +283,42 @@ def test_program_refuses_a_long_socket_path() -> None:
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "SX0901" in done.stderr
+
+
+def test_what_is_imported_later(start: Start, tmp_path: Path, image: Path) -> None:
+    """Once, when nothing is asked; what fails there does not end the service."""
+    marks = tmp_path / "marks"
+
+    def engine() -> Engine:
+        def later() -> None:
+            with open(marks, "a", encoding="utf-8") as file:
+                file.write("imported\n")
+            raise ImportError("no compiler")
+
+        return replace(stand_in(), later=later)
+
+    running = start(engine)
+    deadline = time.monotonic() + 60
+    while not marks.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    loaded(running, image)
+    assert marks.read_text() == "imported\n"
+
+
+_IMPORTS = """
+import sys
+import sassxlate.runtime_shim.service.start
+from sassxlate.runtime_shim.service.work import default_engine
+engine = default_engine()
+early = {"numpy", "llvmlite", "networkx", "z3"} & set(sys.modules)
+engine.later()
+print(sorted(early), "llvmlite" in sys.modules, "numpy" in sys.modules)
+"""
+
+
+def test_a_first_launch_waits_for_no_large_imports() -> None:
+    """Neither LLVM nor NumPy, which together take half as long as the translator."""
+    command = [sys.executable, "-P", "-c", _IMPORTS]
+    env = {**os.environ, "PYTHONPATH": client.import_root()}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout == "[] True False\n"

@@ -30,14 +30,6 @@ from numpy.typing import NDArray
 from sassxlate.disasm.sass.instruction import Reg, Special
 from sassxlate.disasm.sass.semantics.rows import NoSemantics
 from sassxlate.disasm.sass.semantics.warp.matrix import (
-    BF16,
-    E4M3,
-    E5M2,
-    F16,
-    F32,
-    TF32,
-    Core,
-    Format,
     addend_words,
     all_active,
     integers,
@@ -45,6 +37,16 @@ from sassxlate.disasm.sass.semantics.warp.matrix import (
     rows_of_a,
     split,
     times,
+)
+from sassxlate.disasm.sass.semantics.warp.matrix_formats import (
+    BF16,
+    E4M3,
+    E5M2,
+    F16,
+    F32,
+    TF32,
+    WARPGROUP_CORES,
+    Format,
 )
 from sassxlate.disasm.sass.semantics.warp_state import (
     LANES,
@@ -57,8 +59,6 @@ from sassxlate.disasm.sass.semantics.warp_state import (
 Results: TypeAlias = "Mapping[str, NDArray[Any]]"
 I64: TypeAlias = "NDArray[np.int64]"
 SHIFTS = (4, 7, 6, 5)  # by the swizzle's number: the size of a row, as a power of two
-# By the bits of an element; measured on an H100.
-CORES: Mapping[int, Core] = {16: Core(16, 25), 32: Core(8, 25), 8: Core(32, 13, kept=13)}
 _G, _T = np.arange(LANES) // 4, np.arange(LANES) % 4
 
 
@@ -197,7 +197,7 @@ def _floats(x: WarpView, formats: tuple[Format, Format], into: Format, signs: in
         words = np.ascontiguousarray(words, dtype="<u4").view("<u2")
     c = _elements(words, columns)
     left, right = split(a, formats[0]), split(b, formats[1])[..., None, :, :]
-    d = times(left, right, c, formats, into, CORES[formats[0].width])
+    d = times(left, right, c, formats, into, WARPGROUP_CORES[formats[0].width])
     return {"Rd": packed(_lanes(d), into)}
 
 
@@ -242,4 +242,4 @@ def rows() -> list[WarpMeaning]:
     ]
 
 
-__all__ = ["CORES", "SHIFTS", "Tile", "columns_of", "rows", "tile"]
+__all__ = ["SHIFTS", "Tile", "columns_of", "rows", "tile"]

@@ -65,22 +65,42 @@ def test_the_compiler_makes_no_code_that_the_libraries_refuse(
     program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     avx2, avx512 = _runs(program)
+    monkeypatch.delenv("SASSXLATE_ISA", raising=False)
     try:
         isa = options.host_isa.__wrapped__()
     except EmulatorError:
         isa = None
     assert isa == ("avx512" if avx512 else "avx2" if avx2 else None)
-    # LLVM's names of what x86-64-v3 has and v2 has not: without any of them, no such code.
-    names = ("avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
-    for missing in names:
-        features = dict.fromkeys((*names, "popcnt"), True) | {missing: False}
+    # LLVM reads CPUID, not the kernel's list.
+    features = llvm.get_host_cpu_features()
+    names = ("avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt")
+    wide = ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd")
+    assert avx2 == all(features.get(name) for name in names)
+    assert avx512 == all(features.get(name) for name in (*names, *wide))
 
-        def fake(features: dict[str, bool] = features) -> dict[str, bool]:
-            return features
 
-        monkeypatch.setattr(llvm, "get_host_cpu_features", fake)
-        with pytest.raises(EmulatorError, match="SX0624"):
-            options.host_isa.__wrapped__()
+def _isa(monkeypatch: pytest.MonkeyPatch, flags: set[str], asked: str = "") -> str:
+    monkeypatch.setattr(options, "_flags", lambda: frozenset(flags))
+    monkeypatch.setenv("SASSXLATE_ISA", asked)
+    try:
+        return options.host_isa.__wrapped__()
+    except EmulatorError as error:
+        return error.code
+
+
+def test_the_instruction_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The best that all features are there for, or the one that is asked for."""
+    assert _isa(monkeypatch, V4) == "avx512"
+    assert _isa(monkeypatch, V3) == "avx2"
+    for feature in V3:
+        assert _isa(monkeypatch, V4 - {feature}) == "SX0624"
+    for feature in V4 - V3:
+        assert _isa(monkeypatch, V4 - {feature}) == "avx2"
+    assert _isa(monkeypatch, V4, "avx2") == "avx2"
+    assert _isa(monkeypatch, V4, "avx512") == "avx512"
+    assert _isa(monkeypatch, V3, "avx512") == "SX0624"
+    assert _isa(monkeypatch, V4, "sse2") == "SX0624"
+    assert _isa(monkeypatch, set()) == "SX0624"
 
 
 def test_all_features(program: Path) -> None:
