@@ -190,7 +190,7 @@ def work_through(
     *,
     begin: Begin | None = None,
     late: Callable[[], bool] = lambda: False,
-) -> Iterator[Done[Job, Result]]:
+) -> Generator[Done[Job, Result], None, None]:
     """The results of ``function`` for each job, as they come; no job is begun once ``late``
     says so.
 
@@ -218,18 +218,23 @@ def in_order(
     *,
     lost: Exception,
     begin: Begin | None = None,
-) -> Iterator[Result]:
-    """:func:`work_through`, but the results in the order of the jobs; raises ``lost`` if one is."""
+) -> Generator[Result, None, None]:
+    """:func:`work_through`, but the results in the order of the jobs; raises ``lost`` if one is.
+
+    Closing it ends the processes.
+    """
     ready: dict[int, Result] = {}
     due = 0
-    for done in work_through(place, partial(_numbered, function), enumerate(jobs), begin=begin):
-        if done.result is None:
-            raise lost
-        number, result = done.result
-        ready[number] = result
-        while due in ready:
-            yield ready.pop(due)
-            due += 1
+    work = work_through(place, partial(_numbered, function), enumerate(jobs), begin=begin)
+    with contextlib.closing(work):
+        for done in work:
+            if done.result is None:
+                raise lost
+            number, result = done.result
+            ready[number] = result
+            while due in ready:
+                yield ready.pop(due)
+                due += 1
 
 
 def _numbered(function: Callable[[Job], Result], job: tuple[int, Job]) -> tuple[int, Result]:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
-from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from sassxlate.errors import ModelError
+from sassxlate.executors import Place, in_order
 from sassxlate.llm.dataset import shards
 from sassxlate.llm.dataset.files import digest_of, read_shard, split_shards
 from sassxlate.llm.language import tokenizer
-from sassxlate.processes import die_with_parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +50,10 @@ def write_tokens(
     ]
     written: list[Written] = []
     total = 0
-    with contextlib.closing(_written(made, jobs)) as coming:
+    lost = ModelError("SX1041", "a process that wrote tokens died: fewer (-j)?")
+    place = Place(max(1, min(jobs, len(made))))
+    # More may be written than is taken: the rest is removed below, once the processes have ended.
+    with contextlib.closing(in_order(place, _write, made, lost=lost)) as coming:
         for one in coming:
             if most is not None and total + one.bytes > most and written:
                 break
@@ -63,25 +63,10 @@ def write_tokens(
     if not written:
         message = f"{folder} has no rows of {split}: finish building it, or choose by --split"
         raise ModelError("SX1044", message)
-    for old in set(out.glob(f"{split}-[0-9]*.tokens")) - {one.path for one in written}:
+    kept = {one.path for one in written}
+    for old in {*out.glob(f"{split}-[0-9]*.tokens"), *out.glob(f"{split}-*.tokens.*.tmp")} - kept:
         old.unlink()
     return written
-
-
-def _written(made: Sequence[_Job], jobs: int) -> Generator[Written]:
-    """The shards in order.  Closing this waits for work in progress: more may be written than was
-    taken; the caller removes the rest."""
-    if jobs == 1 or len(made) < 2:
-        yield from map(_write, made)
-        return
-    context = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(min(jobs, len(made)), context, die_with_parent) as pool:
-        try:
-            yield from pool.map(_write, made)
-        except BrokenProcessPool:
-            raise ModelError("SX1041", "a process that wrote tokens died: fewer (-j)?") from None
-        finally:
-            pool.shutdown(cancel_futures=True)
 
 
 def _write(job: _Job) -> Written:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import random
 import resource
-import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sassxlate.errors import SassxlateError
+from sassxlate.executors import Begin, Place, work_through
 from sassxlate.llm.dataset.verdict_store import VerdictStore, sources_tag
 from sassxlate.llm.evaluation.corpus import Corpus, EvaluationBlock, Key
 from sassxlate.llm.evaluation.parts import Cases, in_parts
@@ -36,7 +33,6 @@ from sassxlate.lowering.optimize.search import improved
 from sassxlate.lowering.region.places import VTEMPS
 from sassxlate.lowering.region.text import answer_text, read_code, region_text
 from sassxlate.lowering.verify.steps.prover import Prover
-from sassxlate.processes import die_with_parent
 
 QUESTIONS = 128  # questions of a batch, per process
 PART = 4  # blocks per proof job
@@ -151,7 +147,7 @@ class Judge:
 class _Shared:
     """State that forked processes inherit."""
 
-    cases: Sequence[ProofCase] = ()
+    cases: Sequence[ProofCase] = ()  # with blocks that cannot be pickled
     judge: Judge | None = None
 
 
@@ -159,8 +155,6 @@ _shared = _Shared()
 
 
 def _begin(proofs: Path, settings: EvaluationSettings) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    die_with_parent()
     _shared.judge = Judge(proofs, settings)
 
 
@@ -186,43 +180,32 @@ def _judged(cases: Sequence[ProofCase], proofs: Path, settings: EvaluationSettin
         # Longest first, so that no long part is left at the end.
         order = sorted(range(len(cases)), key=lambda n: -cases[n].block.tokens)
         parts = [order[at : at + PART] for at in range(0, len(order), PART)]
-        broken = _pool(parts, settings.jobs, proofs, settings, found)
-        for n in (n for part in broken for n in part if n not in found):
-            if _pool([[n]], 1, proofs, settings, found):
-                died = Answer("Unknown", "unknown", "the process that proved it died")
-                made = tuple(replace(died, drawn=d, text=" ".join(w)) for d, w in cases[n].answers)
-                found[n] = Judged(made, None, 0.0)
+        lost = _spread(parts, settings, proofs, found)
+        for (n,) in _spread([[n] for part in lost for n in part], settings, proofs, found):
+            died = Answer("Unknown", "unknown", "the process that proved it died")
+            made = tuple(replace(died, drawn=d, text=" ".join(w)) for d, w in cases[n].answers)
+            found[n] = Judged(made, None, 0.0)
     finally:
         _shared.cases = ()
     return [found[n] for n in range(len(cases))]
 
 
-def _pool(
+def _spread(
     parts: Sequence[Sequence[int]],
-    jobs: int,
-    proofs: Path,
     settings: EvaluationSettings,
+    proofs: Path,
     found: dict[int, Judged],
 ) -> list[Sequence[int]]:
-    """Judges parts into ``found``; returns those left unfinished by a process that died."""
-    context = multiprocessing.get_context("fork")
-    pool = ProcessPoolExecutor(min(jobs, len(parts)), context, _begin, (proofs, settings))
-    running: dict[Future[list[tuple[int, Judged]]], Sequence[int]] = {}
-    try:
-        for part in parts:
-            running[pool.submit(_work, part)] = part
-        while running:
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                found.update(future.result())
-                del running[future]
-    except BrokenProcessPool:
-        return list(running.values())
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
-    pool.shutdown()
-    return []
+    """Judges parts into ``found``, always in other processes; returns those whose processes
+    died."""
+    lost: list[Sequence[int]] = []
+    place = Place(max(2, min(settings.jobs, len(parts))))
+    for done in work_through(place, _work, parts, begin=Begin(_begin, (proofs, settings))):
+        if done.result is None:
+            lost.append(done.job)
+        else:
+            found.update(done.result)
+    return lost
 
 
 # --- the run ---------------------------------------------------------------------------------

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
+import contextlib
 import time
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from sassxlate.errors import SassxlateError
+from sassxlate.errors import SassxlateError, UsageError
+from sassxlate.executors import Place, in_order
 from sassxlate.lowering.report.judged import Judged, ProofSettings
 from sassxlate.lowering.target import DEFAULT, Target
 from sassxlate.notes import shows_progress
@@ -130,11 +130,6 @@ def _work(part: Part) -> Answer:
     return Answer(tuple(judge(f, _job.settings, _job.kept) for f in found))
 
 
-def _begin() -> None:
-    # The parent ends them; a terminal signal to the group would make each print an error.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
 def _parts(jobs: int) -> list[Part]:
     out: list[Part] = []
     for n, (_, kernel) in enumerate(_job.kernels):
@@ -156,6 +151,9 @@ def judge_all(
     ``made`` has the kernels' translations, or why there is none; without it, each is translated for
     ``target`` by the rules.  An engine's are made once: processes that each ask it could get
     different code.
+
+    Raises:
+        UsageError: SX0888, a part's processes died, again when it was tried alone.
     """
     _job.kernels, _job.settings, _job.kept = kernels, settings, kept
     _job.made, _job.target = made, target
@@ -164,13 +162,11 @@ def judge_all(
     if jobs == 1 or len(parts) == 1:
         yield from _gathered(parts, map(_work, parts))
         return
-    pool = multiprocessing.get_context("fork").Pool(min(jobs, len(parts)), _begin)
-    try:
-        yield from _gathered(parts, pool.imap(_work, parts))
-        pool.close()
-    finally:
-        pool.terminate()
-        pool.join()
+    lost = UsageError("SX0888", "the processes that proved some blocks died")
+    # What the processes share, they inherit.
+    place = Place(min(jobs, len(parts)))
+    with contextlib.closing(in_order(place, _work, parts, lost=lost)) as answers:
+        yield from _gathered(parts, answers)
 
 
 def _gathered(parts: Sequence[Part], answers: Iterator[Answer]) -> Iterator[Answer]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -12,6 +10,7 @@ from typing import Literal
 from sassxlate.disasm.containers import demangle
 from sassxlate.disasm.inputs import kernel_matches
 from sassxlate.errors import SassxlateError
+from sassxlate.executors import Place, work_through
 from sassxlate.lowering.target import Target
 from sassxlate.runtime_shim.cache.store import Cache
 from sassxlate.runtime_shim.service.early import library
@@ -92,7 +91,7 @@ def gather(
                 key = host_key(code, name, False)
                 slow = cache.read("host", f"{key}.slow") is not None
                 wanted[key] = [_Wanted(code, name, isa, slow) for isa in isas]
-    for name, data in _host_code(cache, wanted, width, found.faults).items():
+    for name, data in sorted(_host_code(cache, wanted, width, found.faults).items()):
         found.files[f"{target.name}/{name}"] = data
     return found
 
@@ -188,24 +187,27 @@ def _host_code(
                 found[f"host-{one.isa}/{key}.sxh"] = data
     if not lacking:
         return found
-    many = min(width or default_width(), len(lacking))
-    context = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(many, mp_context=context) as pool:
-        made_of = pool.map(_compile, [w for _, w in lacking])
-        for (key, one), made in zip(lacking, made_of, strict=True):
-            if isinstance(made, str):
-                faults.append(f"{made} ({one.isa})")
-                continue
-            found[f"host-{one.isa}/{key}.sxh"] = made
-            if not (one.isa == host_isa() and not one.quick):
-                cache.write("host", f"{key}-{one.isa}.sxh", made)
+    # Never in this process: what ends it must not end the command.
+    place = Place(max(2, min(width or default_width(), len(lacking))))
+    bad: list[str] = []
+    for done in work_through(place, _compile, lacking):
+        key, one = done.job
+        made = done.result or f"{one.kernel}: the process that compiled it died"
+        if isinstance(made, str):
+            bad.append(f"{made} ({one.isa})")
+            continue
+        found[f"host-{one.isa}/{key}.sxh"] = made
+        if not (one.isa == host_isa() and not one.quick):
+            cache.write("host", f"{key}-{one.isa}.sxh", made)
+    faults += sorted(bad)
     return found
 
 
-def _compile(wanted: _Wanted) -> bytes | str:
+def _compile(job: tuple[str, _Wanted]) -> bytes | str:
     from sassxlate.lowering.emulate.compiler import compile_code_object
     from sassxlate.lowering.emulate.options import CompileOptions
 
+    wanted = job[1]
     options = CompileOptions(isa=wanted.isa, quick=wanted.quick)
     try:
         return compile_code_object(wanted.code, wanted.kernel, options).data
