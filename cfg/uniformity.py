@@ -173,6 +173,13 @@ def analyse(cfg: Cfg) -> Uniformity:
             return converged[block.index] and transfer not in ("indirect", "return")
         return converged[block.index] and uniform_branch[block.index]
 
+    def returns_together(block: Block) -> bool:
+        """Whether all live lanes come back from one call: they run the end of the function
+        together, and were together when they came to it.  Without the second they may have met
+        inside, at a WARPSYNC, from several calls."""
+        entry = cfg.by_start[block.function]
+        return converged[block.index] and converged[entry] and not is_conditional(block.last)
+
     # Blocks to visit again when a block turns out not to be converged: its successors, and those of
     # the BSYNCs that wait for a barrier it arms, or in whose regions it ends with a WARPSYNC.
     after: list[set[int]] = [{e.dst for e in cfg.successors[i]} for i in range(count)]
@@ -181,6 +188,13 @@ def analyse(cfg: Cfg) -> Uniformity:
             after[block_of[arm]] |= {e.dst for e in cfg.successors[block_of[offset]]}
         for wait in found[index].waits if index >= 0 else ():
             after[wait] |= {e.dst for e in cfg.successors[block_of[offset]]}
+    returns: dict[int, set[int]] = {}
+    for block in cfg.blocks:
+        returns.setdefault(cfg.by_start[block.function], set()).update(
+            e.dst for e in cfg.successors[block.index] if e.kind == "ret"
+        )
+    for entry, some in returns.items():
+        after[entry] |= some
     outs = [_through(steps[n], uniform_in[n], True) for n in range(count)]
     work = deque(range(count))
     queued = set(work)
@@ -195,7 +209,7 @@ def analyse(cfg: Cfg) -> Uniformity:
                 uniform_in[i] &= outs[e.src]
         converged[i] = converged[i] and all(
             leaves_converged(cfg.blocks[e.src])
-            or (e.kind == "ret" and _returns_together(cfg.blocks[e.src], converged))
+            or (e.kind == "ret" and returns_together(cfg.blocks[e.src]))
             for e in preds
         )
         new = _through(steps[i], uniform_in[i], converged[i])
@@ -207,8 +221,3 @@ def analyse(cfg: Cfg) -> Uniformity:
             queued |= fresh
     states = tuple(converged), tuple(uniform_in), tuple(uniform_branch)
     return Uniformity(*states, found, sync_region, spinning)
-
-
-def _returns_together(block: Block, converged: list[bool]) -> bool:
-    """Whether all live lanes run a callee together and it has one call site: they return there."""
-    return converged[block.index] and not is_conditional(block.last)

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from sassxlate.cfg import analyse as uniformity
 from sassxlate.cfg import liveness
 from sassxlate.disasm.rdna3 import Program, decode
 from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item
@@ -28,7 +27,7 @@ from sassxlate.lowering.tier.backend import MachineCode, compiled
 from sassxlate.lowering.tier.control import Blocks, flushes
 from sassxlate.lowering.tier.lane import LINE, Lane
 from sassxlate.lowering.tier.refusal import BACKEND, FORM, Refused, refused
-from sassxlate.lowering.tier.warp.tests_of_warp import replaced
+from sassxlate.lowering.tier.warp.tests_of_warp import replaced, settled
 from sassxlate.lowering.tier.warp.together import together
 
 
@@ -36,8 +35,9 @@ def module_text(rules: Translated, target: Target) -> str:
     """The kernel as LLVM IR.  Raises Refused."""
     found = rules.selected.allocated.planned.analysed
     cfg, quotients = with_quotients(found.cfg, rules.kernel)
-    cfg, votes = replaced(cfg, rules.kernel)
-    found = replace(found, cfg=cfg, uniformity=uniformity(cfg))
+    cfg, tests = replaced(cfg, rules.kernel)
+    cfg, facts = settled(cfg, rules.kernel, tests)
+    found = replace(found, cfg=cfg, uniformity=facts)
     if quotients:
         found = _analysed_again(found)
     if rules.launch.heap or any(f.kind in ("textures", "locks") for f in rules.launch.fills):
@@ -46,8 +46,8 @@ def module_text(rules: Translated, target: Target) -> str:
         raise refused(FORM, "the shared memory of tiles of several warps")
     if flushes(cfg):  # by the function's mode, if all operations do
         with suppress(Refused):
-            return _written(found, rules, target, votes, by_mode=True)
-    return _written(found, rules, target, votes, by_mode=False)
+            return _written(found, rules, target, tests.votes, by_mode=True)
+    return _written(found, rules, target, tests.votes, by_mode=False)
 
 
 def _analysed_again(found: Analysed) -> Analysed:

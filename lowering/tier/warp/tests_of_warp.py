@@ -4,6 +4,9 @@ nvcc writes ``BRA.DIV ~URZ, SLOW; SHFL`` for a shuffle of the whole warp: if a l
 the code at SLOW waits for it with WARPSYNC, shuffles, and comes back.  In either way the shuffle is
 done by all live lanes together, or the warp hangs.  So the branch is a WARPSYNC of all lanes, and
 SLOW is never run; it is checked that SLOW does nothing but wait, move registers and see lanes.
+SLOW waits in a function that other shuffles call, too, or in a section of a class: where both arms
+of a branch shuffle, the lanes of the arms meet there.  So it is also checked that lanes at two such
+shuffles never wait at the same time (:func:`settled`).
 
 Where the mask comes from a vote, VOTE.ANY with PT, the lanes are those that voted: the branch is
 left out if no other lanes can be there, and all of these are (`together.py`).
@@ -15,9 +18,10 @@ where nothing uses what they shuffle: then all lanes meet, and jump.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from sassxlate.cfg import Cfg
+from sassxlate.cfg import Cfg, Uniformity, analyse
 from sassxlate.cfg.build import conditions, is_state_test
 from sassxlate.cfg.graph import SIZE, Block
 from sassxlate.disasm.containers.values import Kernel
@@ -25,12 +29,14 @@ from sassxlate.disasm.sass.instruction import Imm, Instruction, Label, Pred, Reg
 from sassxlate.disasm.sass.traits import traits
 from sassxlate.lowering.idioms.replaced import rebuilt
 from sassxlate.lowering.tier.refusal import FLOW, refused
+from sassxlate.lowering.tier.warp.turns import two_places
 
 _ALL = 0xFFFFFFFF
 _COPIES = 4  # most moves between a vote and the test of its lanes
 _SKIPPED = 8  # most instructions that BRA.CONV jumps over, and with a call
 _CALLING = 24
 _TRUE = Pred("P", 7)
+_ANYWHERE = "anywhere"  # a slow way that waits where others may
 
 
 def _moved(ins: Instruction) -> int | None:
@@ -109,25 +115,37 @@ def _writers(cfg: Cfg, block: int, end: int, ref: RegRef) -> set[tuple[int, int]
     return found
 
 
-def replaced(cfg: Cfg, kernel: Kernel) -> tuple[Cfg, dict[int, int]]:
-    """The graph without tests of the warp, and with masks of all lanes as immediates; and, by
-    offset, the tests of lanes that voted, with the votes: these must be shown to be there.
+@dataclass(frozen=True, slots=True)
+class Tests:
+    """What was put in for tests of the warp, by offset: the votes of the lanes that must be there;
+    the names of the places where lanes wait if not all are there, for meetings of all lanes."""
+
+    votes: Mapping[int, int]
+    meetings: Mapping[int, str]
+
+
+def replaced(cfg: Cfg, kernel: Kernel) -> tuple[Cfg, Tests]:
+    """The graph without tests of the warp, and with masks of all lanes as immediates.  It must be
+    shown that the lanes of votes are there (:mod:`.together`), and that lanes meet at one place
+    (:func:`settled`).
 
     Raises Refused (SX0463) for a test of another kind.
     """
     instructions: list[Instruction] = []
     changed = False
     votes: dict[int, int] = {}
+    meetings: dict[int, str] = {}
     jumps: dict[int, Instruction] = {}
     for block in cfg.blocks:
         last, before = block.last, block.instructions[:-1]
         mask = last.get("Ra")
         if last.mnemonic == "BRA" and last.has("CONV"):
             if _skips_waiting(cfg, last):
-                last = replace(_meeting(last), mnemonic="NOP", operands={})
+                last = _nothing(last)
             elif _whole(cfg, before, mask) and _skips_shuffling(cfg, last):
                 after = last.offset + SIZE
                 jumps[after] = replace(last, offset=after, modifiers=(), reads=frozenset())
+                meetings[last.offset] = _waits_at(cfg, after)
                 last = _meeting(last)
             else:
                 raise refused(FLOW, "this test of the warp", last)
@@ -135,26 +153,77 @@ def replaced(cfg: Cfg, kernel: Kernel) -> tuple[Cfg, dict[int, int]]:
             if not last.has("DIV") or not all(p.is_true for p in conditions(last)):
                 raise refused(FLOW, "this test of the warp", last)
             if _whole(cfg, before, mask):
+                label = last.get("target")
+                assert isinstance(label, Label)
+                meetings[last.offset] = _waits_at(cfg, label.target)
                 last = _meeting(last)
             else:
                 vote = _vote(cfg, block, mask)
                 if vote is None:
                     raise refused(FLOW, "this test of the warp", last)
                 votes[last.offset] = vote
-                last = replace(_meeting(last), mnemonic="NOP", operands={})
+                last = _nothing(last)
         elif _waits_by_register(last) and _whole(cfg, before, mask):
             last = _meeting(last)
         changed |= last is not block.last
         instructions += [*before, last]
+    tests = Tests(votes, meetings)
     if not changed:
-        return cfg, votes
+        return cfg, tests
     out = rebuilt(cfg, kernel, {i.offset: i for i in instructions} | jumps)
     kept = {i.offset for b in out.blocks for i in b.instructions}
     for block in cfg.blocks:
         for ins in block.instructions:
             if ins.offset not in kept and not _harmless(ins):
                 raise refused(FLOW, "a test of the warp whose slow way does more", ins)
-    return out, votes
+    return out, tests
+
+
+def _waits_at(cfg: Cfg, start: int) -> str:
+    """A name of the place where the slow way that begins at an offset waits first: of the function
+    that it calls, or the class of a section."""
+    n = cfg.by_start[start]
+    for _ in cfg.blocks:
+        last = cfg.blocks[n].last
+        called = {cfg.blocks[e.dst].function for e in cfg.successors[n] if e.kind == "call"}
+        if called:
+            body = [b for b in cfg.blocks if b.function in called]
+            deeper = any(e.kind == "call" for b in body for e in cfg.successors[b.index])
+            return _ANYWHERE if deeper or len(called) > 1 else f"function {called.pop():#x}"
+        if last.mnemonic == "WARPSYNC":
+            section = cfg.collectives.by_sync.get(last.offset)
+            return f"{last.offset:#x}" if section is None else "; ".join(section.body)
+        ways = [e.dst for e in cfg.successors[n]]
+        if len(ways) != 1:
+            break
+        (n,) = ways
+    return _ANYWHERE
+
+
+def settled(cfg: Cfg, kernel: Kernel, tests: Tests) -> tuple[Cfg, Uniformity]:
+    """The graph with those of the meetings only at which lanes surely come from one place, and
+    which lanes run together in it.
+
+    At the others lanes may wait in one function, or in sections of one class, with lanes from other
+    places: they are left out.  All lanes must be there, so that the test finds them and nvcc's
+    slow way is not run.  Raises Refused (SX0463).
+    """
+    meetings = dict(tests.meetings)
+    if _ANYWHERE in meetings.values():
+        meetings = dict.fromkeys(meetings, _ANYWHERE)
+    at = {i.offset: i for b in cfg.blocks for i in b.instructions}
+    left_out: set[int] = set()
+    facts = analyse(cfg)
+    while bad := two_places(cfg, facts, meetings):
+        left_out |= bad
+        meetings = {offset: name for offset, name in meetings.items() if offset not in bad}
+        cfg = rebuilt(cfg, kernel, {offset: _nothing(at[offset]) for offset in bad})
+        facts = analyse(cfg)
+    for block in cfg.blocks:
+        for ins in block.instructions:
+            if ins.offset in left_out and not facts.converged[block.index]:
+                raise refused(FLOW, "a shuffle whose lanes may come from several places", ins)
+    return cfg, facts
 
 
 def _skips_waiting(cfg: Cfg, ins: Instruction) -> bool:
@@ -214,6 +283,10 @@ def _meeting(ins: Instruction) -> Instruction:
     )  # fmt: skip
 
 
+def _nothing(ins: Instruction) -> Instruction:
+    return replace(_meeting(ins), mnemonic="NOP", operands={})
+
+
 def _harmless(ins: Instruction) -> bool:
     """Whether it neither accesses memory nor ends a lane, nor waits for other warps."""
     t = traits(ins)
@@ -221,4 +294,4 @@ def _harmless(ins: Instruction) -> bool:
     return stays and t.transfer != "exit" and ins.mnemonic != "BAR"
 
 
-__all__ = ["replaced"]
+__all__ = ["Tests", "replaced", "settled"]

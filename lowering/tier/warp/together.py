@@ -2,8 +2,8 @@
 
 LLVM runs a block once in each turn of the innermost loop around it, with all lanes that come to it
 in this turn.  A block is in *step* if that is also so in SASS: all live lanes are in it whenever
-one is (`cfg/uniformity.py`), and the same holds of the head of each loop around it, so that all
-lanes are in the same turn.  Then both have all live lanes there.
+one is (`cfg/uniformity.py`), and they are in the same turns of the loops around it (`turns.py`).
+Then both have all live lanes there.
 
 Loops in which a lane may wait for a store of another lane of its warp need lanes that run apart;
 they are refused.
@@ -27,6 +27,7 @@ from sassxlate.lowering.convergence.plan import is_plain_barrier
 from sassxlate.lowering.tier.refusal import FLOW, FORM, TOGETHER, WAITING, refused
 from sassxlate.lowering.tier.warp.apart import uniform_registers
 from sassxlate.lowering.tier.warp.retries import retries
+from sassxlate.lowering.tier.warp.turns import steady
 
 _INSIDE = ("taken", "fall", "sync", "back")  # edges within a function
 
@@ -55,22 +56,32 @@ def _edges(cfg: Cfg) -> list[list[int]]:
 def _nests(cfg: Cfg, after: Sequence[Sequence[int]]) -> list[tuple[int, ...] | None]:
     """By block index, the heads of the loops around it, outermost first; None in a loop with
     several heads."""
+    return _loops(cfg, after)[0]
+
+
+def _loops(
+    cfg: Cfg, after: Sequence[Sequence[int]]
+) -> tuple[list[tuple[int, ...] | None], dict[int, frozenset[int]]]:
+    """:func:`_nests`, and the blocks of each loop with one head, by that."""
     before: list[list[int]] = [[] for _ in cfg.blocks]
     for src, some in enumerate(after):
         for dst in some:
             before[dst].append(src)
     nests: list[tuple[int, ...] | None] = [()] * len(cfg.blocks)
     entries = {cfg.by_start[f] for f in cfg.functions}
+    loops: dict[int, frozenset[int]] = {}
     work = cycles(range(len(cfg.blocks)), after)
     while work:
         part = work.pop()
         heads = _entered(part, before, entries)
         head = next(iter(heads))
+        if len(heads) == 1:
+            loops[head] = part
         for n in part:
             around = nests[n]
             nests[n] = None if around is None or len(heads) != 1 else (*around, head)
         work += cycles(part - heads, after)
-    return nests
+    return nests, loops
 
 
 def _entered(
@@ -90,14 +101,23 @@ def _heads(cfg: Cfg, part: frozenset[int], after: Sequence[Sequence[int]]) -> fr
 
 def in_step(cfg: Cfg, uniformity: Uniformity) -> tuple[bool, ...]:
     """By block index: see the module."""
-    converged = uniformity.converged
-    nests = _nests(cfg, _edges(cfg))
-    good = [
-        converged[n] and nest is not None and all(converged[h] for h in nest)
-        for n, nest in enumerate(nests)
-    ]
+    return _steps(cfg, uniformity)[0]
+
+
+def _steps(cfg: Cfg, uniformity: Uniformity) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
+    """By block index: whether it is in step; whether lanes that are there at the same time are in
+    the same turns."""
+    after = _edges(cfg)
+    nests, loops = _loops(cfg, after)
+    turns = list(steady(cfg, uniformity, after, loops, nests))
+    good = [here and same for here, same in zip(uniformity.converged, turns, strict=True)]
     _through_calls(cfg, good)
-    return tuple(good)
+    calls = [e for e in cfg.edges if e.kind == "call" and not good[e.src]]
+    apart = {cfg.blocks[e.dst].function for e in calls}
+    for block in cfg.blocks:
+        if block.function in apart:
+            turns[block.index] = False
+    return tuple(good), tuple(turns)
 
 
 def as_a_group(cfg: Cfg, step: Sequence[bool]) -> tuple[bool, ...]:
@@ -242,7 +262,7 @@ def _sees_others(ins: Instruction) -> bool:
     return bool(traits(ins).lanes)
 
 
-def _barriers(cfg: Cfg, step: Sequence[bool], group: Sequence[bool]) -> None:
+def _barriers(cfg: Cfg, step: Sequence[bool], group: Sequence[bool], turns: Sequence[bool]) -> None:
     for block in cfg.blocks:
         for ins in block.instructions:
             if ins.mnemonic == "BAR":
@@ -254,6 +274,8 @@ def _barriers(cfg: Cfg, step: Sequence[bool], group: Sequence[bool]) -> None:
                 raise refused(FLOW, "a collective section", ins)
             elif ins.has("EXCLUSIVE"):
                 raise refused(TOGETHER, "WARPSYNC.EXCLUSIVE", ins)
+            elif ins.mnemonic == "WARPSYNC" and not turns[block.index]:
+                raise refused(TOGETHER, "lanes that wait for each other in different turns", ins)
             elif _sees_others(ins) and not group[block.index]:
                 raise refused(TOGETHER, "sees other lanes where lanes run apart", ins)
 
@@ -394,9 +416,9 @@ def together(
 
     Raises Refused: SX0461, lanes that an instruction sees may differ; SX0462, lanes may wait for
     each other; SX0463, a test of lanes that may not be there."""
-    step = in_step(cfg, uniformity)
+    step, turns = _steps(cfg, uniformity)
     group = as_a_group(cfg, step)
-    _barriers(cfg, step, group)
+    _barriers(cfg, step, group, turns)
     _votes(cfg, group, votes)
     uniform_registers(cfg, step)
     _waiting(cfg, step)

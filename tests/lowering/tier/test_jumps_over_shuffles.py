@@ -33,8 +33,8 @@ RET.REL.NODEC R20 `(.OVER)
 
 
 def _replaced(text: str) -> list[str]:
-    cfg, votes = replaced(graph(text), load("divergent_if", ARCH).kernels[0])
-    assert not votes
+    cfg, tests = replaced(graph(text), load("divergent_if", ARCH).kernels[0])
+    assert not tests.votes
     return [i.mnemonic for b in cfg.blocks for i in b.instructions]
 
 

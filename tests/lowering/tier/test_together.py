@@ -41,8 +41,8 @@ def test_a_shuffle_after_the_test_of_the_warp_is_in_step() -> None:
         with pytest.raises(Refused) as why:
             together(cfg, analyse(cfg))
         assert why.value.code == TOGETHER
-        changed, votes = replaced(cfg, linked.kernel)
-        assert not votes
+        changed, tests = replaced(cfg, linked.kernel)
+        assert not tests.votes
         after = [i.mnemonic for b in changed.blocks for i in b.instructions]
         assert before.count("BRA") > after.count("BRA")
         facts = together(changed, analyse(changed))

@@ -53,9 +53,9 @@ def graph(text: str) -> Cfg:
 def _accepted(text: str) -> bool:
     cubin = load("divergent_if", ARCH)  # for what is known of a kernel besides its code
     try:
-        cfg, votes = replaced(graph(text), cubin.kernels[0])
-        assert len(votes) == 1
-        together(cfg, analyse(cfg), votes)
+        cfg, tests = replaced(graph(text), cubin.kernels[0])
+        assert len(tests.votes) == 1
+        together(cfg, analyse(cfg), tests.votes)
     except Refused as why:
         return why.code not in (FLOW, TOGETHER)
     return True
