@@ -85,9 +85,12 @@ def slots(op: str) -> Sequence[int]:
 
 
 def _without_constants(inst: Inst, first: int) -> Inst:
+    numbers = list(slots(inst.op))
+    # SMEM's offset in a register is no operand of the opcode's row; it comes after them.
+    numbers += range(len(numbers), len(inst.args))
     args: list[Arg] = [
         S(S_STEP * (first + slot), 2) if isinstance(arg, I) else arg
-        for slot, arg in zip(slots(inst.op), inst.args, strict=False)
+        for slot, arg in zip(numbers, inst.args, strict=False)
     ]
     y = inst.y and _without_constants(inst.y, _HALF)
     return replace(inst, args=tuple(args), y=y)
