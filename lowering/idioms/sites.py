@@ -139,7 +139,8 @@ class Finder:
             known = [self.states[e.src] for e in before if e.src in self.states
                      and place.get(e.src, n) < place[n]]  # fmt: skip
             called = any(e.kind == "back" for e in cfg.predecessors[n]) or n == order[0]
-            if known and not called:
+            shared = any(e.src not in place for e in before)  # with another function
+            if known and not called and not shared:
                 looping = len(known) < len(before)
                 lost = written.get(n, frozenset()) if looping else frozenset[RegRef]()
                 if len(before) == 1:
@@ -170,7 +171,7 @@ class Finder:
         inside = {b.index for b in blocks}
         seen: set[int] = set()
         out: list[int] = []
-        work = [(blocks[0].index, False)]
+        work = [(self.cfg.by_start[blocks[0].function], False)]
         while work:
             n, done = work.pop()
             if done:
@@ -212,6 +213,8 @@ class Finder:
         start = branch.index
         if is_state_test(branch.last) or branch.last.has("ANY"):
             return None
+        if start not in self.states:
+            return None  # of code that functions share: its function's entry does not lead there
         where = self._before_last(start).truth(conditions(branch.last))
         return self._compared(branch, where, slow, block, back, callee, guarded)
 

@@ -74,6 +74,19 @@ def test_each_is_one_instruction(cubins: dict[int, Cubin], name: str, arch: int)
     assert _count(after, *QUOTIENTS) == count
 
 
+def test_code_of_two_functions(cubins: dict[int, Cubin]) -> None:
+    """The branch around the call belongs to another function, which shares its code: once a
+    KeyError."""
+    cfg, _ = _graph(cubins[80], "f_mixed")
+    before = {cfg.predecessors[b.index][0].src for b in cfg.blocks if b.last.mnemonic == "CALL"}
+    shared = max(before)  # not the entry
+    blocks = tuple(
+        replace(b, function=cfg.functions[1]) if b.index == shared else b for b in cfg.blocks
+    )
+    sites = list(Finder(replace(cfg, blocks=blocks)).sites())
+    assert len(sites) < len(before) == len(list(Finder(cfg).sites()))
+
+
 def _mutations(cfg: Cfg) -> Iterator[dict[int, Instruction]]:
     """Changes of one instruction of the function that is called: its immediate, its guard, a
     modifier."""
