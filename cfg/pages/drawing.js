@@ -17,6 +17,15 @@ function make(name, attributes, parent) {
   if (parent) parent.appendChild(e);
   return e;
 }
+// Where an element is.  Asking makes the browser lay out all that has changed, so the answer is kept
+// until the running script ends, or until unmeasured() says that sizes have changed.
+const rects = new Map();
+const unmeasured = () => rects.clear();
+function rectOf(e) {
+  if (!rects.size) queueMicrotask(unmeasured);
+  if (!rects.has(e)) rects.set(e, e.getBoundingClientRect());
+  return rects.get(e);
+}
 function theme() {
   const dark = matchMedia("(prefers-color-scheme:dark)").matches;
   const now = document.documentElement.dataset.theme || (dark ? "dark" : "light");
@@ -144,7 +153,7 @@ const byRow = [];
 G.nodes.forEach((n, i) => (byRow[n.r] ||= []).push(i));
 function draw(again) {
   camera.setAttribute("transform", `translate(${view.x},${view.y}) scale(${view.z})`);
-  const { width: W, height: H } = svg.getBoundingClientRect();
+  const { width: W, height: H } = rectOf(svg);
   const x0 = -view.x / view.z, y0 = -view.y / view.z, x1 = x0 + W / view.z, y1 = y0 + H / view.z;
   if (again) shapes.forEach((s, i) => { if (s.drawn) frame(i); });
   const readable = view.z > 0.28;  // smaller text is only grey
@@ -164,7 +173,7 @@ const later = () => {
 // --- the camera -------------------------------------------------------------------------------
 function zoom(by, cx, cy) {
   const z = Math.min(6, Math.max(0.004, view.z * by));
-  const { width, height: h } = svg.getBoundingClientRect();
+  const { width, height: h } = rectOf(svg);
   cx ??= width / 2; cy ??= h / 2;
   view.x = cx - (cx - view.x) * z / view.z;
   view.y = cy - (cy - view.y) * z / view.z;
@@ -172,13 +181,13 @@ function zoom(by, cx, cy) {
   later();
 }
 function fit() {
-  const { width, height: h } = svg.getBoundingClientRect();
+  const { width, height: h } = rectOf(svg);
   view.z = Math.min(1, width / (G.width + 20), h / (height + 20));
   view.x = (width - G.width * view.z) / 2; view.y = 10;
   later();
 }
 function see(i, k = -1) {
-  const { width, height: h } = svg.getBoundingClientRect();
+  const { width, height: h } = rectOf(svg);
   if (view.z < 0.35) view.z = 0.9;
   const n = G.nodes[i], y = top_(i) + (k >= 0 && !folded.has(i) ? LINE * (k + 1) : 0);
   const sx = (n.x + n.w / 2) * view.z + view.x, sy = y * view.z + view.y;
@@ -216,7 +225,7 @@ function mouse(svg, act) {
   svg.addEventListener("pointercancel", () => { drag = null; svg.classList.remove("moving"); });
   svg.addEventListener("wheel", (e) => {
     e.preventDefault();
-    const box = svg.getBoundingClientRect();
+    const box = rectOf(svg);
     if (e.shiftKey) act.drag(-e.deltaY, 0);
     else act.wheel(Math.exp(-e.deltaY * 0.0015), e.clientX - box.left, e.clientY - box.top);
   }, { passive: false });

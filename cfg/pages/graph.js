@@ -4,6 +4,7 @@
 const G = JSON.parse(document.getElementById("data").textContent);
 const svg = document.getElementById("graph"), said = document.getElementById("said");
 const find = document.getElementById("find"), count = document.getElementById("count");
+const room = rectOf(svg);  // while it is empty
 const chainOf = new Map();
 let focus = -1, line = -1, register = "", pinned = false, hits = [], hit = -1;
 const lit = (list) => register && names(register).some((r) => list.includes(r));
@@ -181,12 +182,10 @@ addEventListener("beforeprint", () => {
   D.camera.removeAttribute("transform");
 });
 addEventListener("afterprint", () => { svg.removeAttribute("viewBox"); draw(); });
-move();
 if (G.nodes.length) {
-  const { width } = svg.getBoundingClientRect();
-  view.z = Math.min(1, Math.max(0.5, width / (G.width + 20)));
-  view.x = width / 2 - (G.nodes[0].x + G.nodes[0].w / 2) * view.z; view.y = 12;
-  draw();
+  view.z = Math.min(1, Math.max(0.5, room.width / (G.width + 20)));
+  view.x = room.width / 2 - (G.nodes[0].x + G.nodes[0].w / 2) * view.z; view.y = 12;
 }
+move();
 document.documentElement.dataset.ready = "1";
 })();

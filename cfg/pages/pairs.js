@@ -37,8 +37,6 @@ async function open_(number) {
   panes.forEach((svg, s) => {
     svg.querySelectorAll("g").forEach((g) => g.remove());
     $(`who${s}`).textContent = data.who[s];
-    K.drawn[s] = drawing(svg, data.sides[s], look(s));
-    K.drawn[s].move();
   });
   begin();
 }
@@ -56,15 +54,18 @@ function partners(s, i) {
   const groups = K.of[s][i].map((n) => K.data.groups[n]);
   return groups.flatMap((g) => (s ? g.l : g.r));
 }
-function begin() {  // the first pair at the top of both sides
-  const zs = panes.map((svg, s) => svg.getBoundingClientRect().width / (K.data.sides[s].width + 20));
+function begin() {  // draws both, the first pair at the top
+  unmeasured();
+  const [, ...boxes] = [$("graphs"), ...panes].map(rectOf);  // while they are empty
+  const zs = boxes.map((box, s) => box.width / (K.data.sides[s].width + 20));
   const z = Math.min(1, Math.max(0.5, Math.min(...zs)));
-  K.drawn.forEach((D, s) => {
-    const n = K.data.sides[s].nodes[0];
-    if (!n) return;
-    D.view.z = z;
-    D.view.x = panes[s].getBoundingClientRect().width / 2 - (n.x + n.w / 2) * z; D.view.y = 12;
-    D.draw();
+  K.data.sides.forEach((side_, s) => {
+    const D = K.drawn[s] = drawing(panes[s], side_, look(s)), n = side_.nodes[0];
+    if (n) {
+      D.view.z = z;
+      D.view.x = boxes[s].width / 2 - (n.x + n.w / 2) * z; D.view.y = 12;
+    }
+    D.move();
   });
 }
 function show(what) {
@@ -72,6 +73,7 @@ function show(what) {
   for (const name of ["overview", "graphs", "listing"]) $(name).hidden = name !== what;
   pairBox.hidden = what !== "graphs" || !pairBox.firstChild;
   document.body.dataset.mode = what;
+  unmeasured();
   if (what === "listing" && !$("listing").firstChild) list();
   if (what === "overview") { $("title").textContent = document.title; $("facts").textContent = ""; }
   else if (K) { $("title").textContent = K.data.title; $("facts").textContent = K.data.facts; }
@@ -82,8 +84,8 @@ function show(what) {
 const overlay = $("links");
 function joined() {
   if (!K || K.drawn.length < 2) return;
-  const frame = $("graphs").getBoundingClientRect();
-  const boxes = panes.map((p) => p.getBoundingClientRect());
+  const frame = rectOf($("graphs"));
+  const boxes = panes.map(rectOf);
   const place = (s, i) => {
     const { view: v, top, bottom } = K.drawn[s], n = K.data.sides[s].nodes[i], b = boxes[s];
     const x = (s ? n.x : n.x + n.w) * v.z + v.x, y0 = top(i) * v.z + v.y, y1 = bottom(i) * v.z + v.y;
@@ -152,6 +154,7 @@ function panel(s, i) {
   }));
   pairBox.hidden = !groups.length;
   pairBox.scrollTop = 0;
+  unmeasured();
 }
 
 // --- selecting, moving ------------------------------------------------------------------------
@@ -177,7 +180,7 @@ function select(s, i) {
 }
 function align(s) {  // the partner at the height of the selected block
   const [from, to] = [K.drawn[s], K.drawn[1 - s]], j = sel[1 - s];
-  const n = K.data.sides[1 - s].nodes[j], width = panes[1 - s].getBoundingClientRect().width;
+  const n = K.data.sides[1 - s].nodes[j], { width } = rectOf(panes[1 - s]);
   to.view.z = from.view.z;
   to.view.y = from.view.y + (from.top(sel[s]) - to.top(j)) * from.view.z;
   to.view.x = width / 2 - (n.x + n.w / 2) * to.view.z;
