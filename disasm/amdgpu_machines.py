@@ -35,6 +35,19 @@ PCI_DEVICES: Final[Mapping[str, int]] = MappingProxyType(
      "gfx1150": 0x150E, "gfx1151": 0x1586}
 )  # fmt: skip
 RDNA3_TEXT: Final = f"{', '.join(RDNA3[:-1])} or {RDNA3[-1]}"  # for messages
+_MATRIX: Final = ":matrix-"
+
+
+def spelled(name: str, matrix: str = "exact") -> str:
+    """What :func:`sassxlate.lowering.target.target_named` takes for a processor and a way for
+    products of matrices."""
+    return name if matrix == "exact" else f"{name}{_MATRIX}{matrix}"
+
+
+def parted(name: str) -> tuple[str, str]:
+    """The two that :func:`spelled` was given."""
+    alone, _, matrix = name.partition(_MATRIX)
+    return alone, matrix or "exact"
 
 
 def machine_number(name: str) -> int:

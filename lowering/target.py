@@ -10,12 +10,12 @@ clang's register allocator says (tests/lowering/test_target.py); RDNA3 ISA, 3.3 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal
 
-from sassxlate.disasm.amdgpu_machines import GENERIC, GENERIC_SHIFT, machine_number
+from sassxlate.disasm.amdgpu_machines import GENERIC, GENERIC_SHIFT, machine_number, parted, spelled
 from sassxlate.disasm.rdna3.instruction import I, S, Sp
 from sassxlate.disasm.rdna3.tables.operand_codes import SGPRS, VGPRS
 from sassxlate.errors import LoweringError
@@ -29,6 +29,8 @@ OFF: Final = Sp("off")
 ALL_ONES: Final = I(0xFFFFFFFF)
 ZERO: Final = I(0)
 _FIRST_PAIR: Final = S(0, 2)
+
+Matrix = Literal["exact", "fast"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,7 @@ class Target:
     vgpr_step: int
     language: str = "gfx1100"
     cpu_of_llvm: str = ""
+    matrix: Matrix = "exact"  # HMMA as NVIDIA computes it, or by v_wmma (rules/warp/matrix_fast.py)
     lanes: int = field(default=LANES, init=False)  # of a wave: the operands above are of 32
     simds: int = 2
     waves: int = 16  # that a SIMD holds
@@ -164,12 +167,15 @@ DEFAULT: Final = GFX1100
 
 
 def target_named(name: str) -> Target:
-    """The target of a name.
+    """The target of a name, like gfx1100, or gfx1100:matrix-fast with products by v_wmma.
 
     Raises:
         LoweringError: SX0416, no such target.
     """
-    found = TARGETS.get(name)
-    if found is None:
+    alone, matrix = parted(name)
+    found = TARGETS.get(alone)
+    if found is not None and matrix == "fast":
+        return replace(found, matrix="fast")
+    if found is None or spelled(alone, matrix) != alone:
         raise LoweringError("SX0416", f"no target {name!r}: {', '.join(TARGETS)}")
     return found

@@ -98,10 +98,9 @@ def spawn(path: Path, cache: Path, target: str, record: str | None = None) -> No
         for name, value in os.environ.items()
         if name in _KEEP or name.startswith(_KEEP_PREFIXES)
     }
-    environment["SASSXLATE_TARGET"] = target
     environment["PYTHONPATH"] = import_root()
     command = [sys.executable, "-P", "-m", "sassxlate.runtime_shim.service"]
-    command += ["--socket", str(path), "--cache", str(cache)]
+    command += ["--socket", str(path), "--cache", str(cache), "--target", target]
     if record is not None:
         command += ["--prepare", record]
     try:

@@ -131,6 +131,7 @@ def _shapes(name: str, value: object) -> list[str]:
 _FIELDS: dict[str, Callable[[str, object], object]] = {
     "op": _name,
     "tag": _name,
+    "target": _name,
     "image": _path,
     "code_object": _path,
     "module": _key,

@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from sassxlate.disasm.amdgpu_machines import RDNA3
 from sassxlate.errors import ServiceError
 from sassxlate.runtime_shim import paths
 from sassxlate.runtime_shim.cache import runs
@@ -323,6 +324,8 @@ class Service:
             self._answer(client, failure(ServiceError("SX0903", f"no operation {op[:40]!a}")))
 
     def _stale(self, request: dict[str, Any]) -> bool:
+        if request.get("op") == "tag" and request.get("target", RDNA3[0]) != self._target:
+            return True
         tag = request.get("tag")  # the target is a part of it
         return isinstance(tag, str) and tag != self._cache.tag
 

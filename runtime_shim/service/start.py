@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from sassxlate.disasm.amdgpu_machines import RDNA3
+from sassxlate.disasm.amdgpu_machines import RDNA3, spelled
 from sassxlate.errors import SassxlateError
 from sassxlate.lowering.target import target_named
 from sassxlate.runtime_shim import paths
@@ -109,13 +109,15 @@ def main(args: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="sassxlate service", description=__doc__)
     parser.add_argument("--socket", type=Path)
     parser.add_argument("--cache", type=Path)
+    parser.add_argument("--target", help="as target_named takes it")
     parser.add_argument("--prepare", metavar="RECORD", help="the key of an application's record")
     parser.add_argument("--inherited", type=int, nargs=2, default=(), help=argparse.SUPPRESS)
     options = parser.parse_args(args)
     try:
         os.chdir("/")
         socket_path = options.socket or paths.socket_path()
-        target = os.environ.get("SASSXLATE_TARGET") or RDNA3[0]
+        name = os.environ.get("SASSXLATE_TARGET") or RDNA3[0]
+        target = options.target or spelled(name, os.environ.get("SASSXLATE_MATRIX") or "exact")
         engine = partial(default_engine, target_named(target))
         cache = options.cache or paths.cache_dir()
         serve(socket_path, cache, engine, target, options.prepare, options.inherited)

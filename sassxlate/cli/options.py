@@ -92,6 +92,19 @@ def target_option(function: _F) -> _F:
     )(function)
 
 
+def matrix_option(function: _F) -> _F:
+    """``--matrix``, how products of matrices are computed."""
+    return click.option(
+        "--matrix",
+        type=click.Choice(["exact", "fast"]),
+        default="exact",
+        show_default=True,
+        envvar="SASSXLATE_MATRIX",
+        help="HMMA of halves and bfloat16: NVIDIA's sums bit for bit, or AMD's v_wmma, which "
+        "rounds differently (docs/errata.md).",
+    )(function)
+
+
 def emulated_card_option(function: _F) -> _F:
     """``--emulated-card``: AMD's HIP library without a GPU."""
     return click.option(

@@ -15,10 +15,12 @@ from sassxlate.cli.grammar import Command
 from sassxlate.cli.options import (
     emulated_card_option,
     engine_options,
+    matrix_option,
     report_options,
     show_defects,
     target_option,
 )
+from sassxlate.disasm.amdgpu_machines import spelled
 from sassxlate.errors import SassxlateError, UsageError
 from sassxlate.files import replace_file
 from sassxlate.lowering.report.pages import begin
@@ -120,6 +122,7 @@ EXIT_NOT_FOUND = 127
 )
 @click.option("--dump", type=click.Path(file_okay=False), help="Write used kernels' files to DIR.")
 @target_option
+@matrix_option
 @engine_options
 @report_options
 @click.argument("app")
@@ -140,6 +143,7 @@ def command(
     launches: bool,
     dump: str | None,
     target: str,
+    matrix: str,
     engine: str | None,
     model: str | None,
     samples: int,
@@ -182,10 +186,11 @@ def command(
     application.check(path)
     libraries = _plain(paths.library_dir())
     size_cap()  # a wrong size is said now, not by a service in the background
-    tag = cache_tag(target)
+    wanted = spelled(target, matrix)
+    tag = cache_tag(wanted)
     cache = _usable_cache(tag)
     if model is not None or engine not in (None, "rules"):
-        engines = writer(engine, model, samples, target)
+        engines = writer(engine, model, samples, wanted)
         if engine is not None and engine != "hybrid":
             cache = paths.private_dir(cache / f"engine-{engines.key}")
             engines.keeps = (engines.name,)
@@ -198,11 +203,12 @@ def command(
     socket = paths.socket_path(tag, cache)
     pages = None
     if report is not None:
-        pages = begin(report, report_format, "run", " ".join([app, *args]), target)
+        pages = begin(report, report_format, "run", " ".join([app, *args]), wanted)
     kept_report = os.environ.get("SASSXLATE_KEEP_REPORT")
     report_path = _report_file(kept_report)
     settings = client.library_settings(socket, cache, tag) | {
         "SASSXLATE_TARGET": target,
+        "SASSXLATE_MATRIX": matrix,
         "SASSXLATE_REPORT": str(report_path),
         "SASSXLATE_RUNNER": str(os.getpid()),
         "SASSXLATE_STRICT": "1" if strict else "0",
@@ -254,7 +260,7 @@ def command(
     elif changed is not None or not mark.exists():
         # Its start overlaps with the application's; a program that ran before needs no service.
         with suppress(SassxlateError):  # the libraries start it where this fails, and say why
-            client.spawn(socket, cache, target, changed)
+            client.spawn(socket, cache, wanted, changed)
     env = application.environment(os.environ, libraries, settings, replaced)
     program, words = path, [app]
     if card is not None:
@@ -283,12 +289,12 @@ def command(
     if listed is not None:
         listed.cleanup()
     if dump_dir is not None:
-        _dump(used, cache, tag, dump_dir, target)
+        _dump(used, cache, tag, dump_dir, wanted)
     _explain(status, path, env)
     if pages is not None:
         _write(pages, used, cache, tag, counts, strict)
     if used.refusals:
-        _summary(used, path, tag, f"{'hip' if hip else 'emulator'} ({target})")
+        _summary(used, path, tag, f"{'hip' if hip else 'emulator'} ({wanted})")
         if not keep_status:
             status = EXIT_REFUSED
     raise SystemExit(status)

@@ -19,10 +19,12 @@ from sassxlate.cli.options import (
     engine_options,
     format_option,
     kernel_option,
+    matrix_option,
     report_options,
     show_defects,
     target_option,
 )
+from sassxlate.disasm.amdgpu_machines import spelled
 from sassxlate.disasm.containers import Cubin, Kernel, LoadedFile, Origin
 from sassxlate.disasm.inputs import (
     kernel_matches,
@@ -103,6 +105,7 @@ def _chosen(
 @format_option()
 @click.option("--verify", is_flag=True, help="Prove each block as `sassxlate verify blocks` does.")
 @target_option
+@matrix_option
 @click.option(
     "--dump-after",
     "dumped",
@@ -120,6 +123,7 @@ def command(
     form: str | None,
     verify: bool,
     target: str,
+    matrix: str,
     dumped: tuple[str, ...],
     engine: str | None,
     model: str | None,
@@ -142,6 +146,9 @@ def command(
     FILE.py:NAME with that of a proposer of your own (docs/how-to/replace-the-model.md).  Programs
     that `sassxlate run` runs later use that code.  --engine rules is fastest.
 
+    --matrix fast gives HMMA of halves and bfloat16 to v_wmma: a tenth of the instructions, but not
+    NVIDIA's bits (docs/errata.md).
+
     --dump-after prints the value of a pass, such as insert_waitcnt, instead of the summary: as
     assembly with labels from `select` on, before that as text.  With it -o may be left out.
 
@@ -159,11 +166,12 @@ def command(
     if as_json and dumped:
         raise click.UsageError("--format json and --dump-after both write to stdout.")
     shown = _passes(dumped)
+    wanted = spelled(target, matrix)
     pages = (
-        None if report is None else begin(report, report_format, "translate", file, target, verify)
+        None if report is None else begin(report, report_format, "translate", file, wanted, verify)
     )
 
-    engines = writer(engine, model, samples, target)
+    engines = writer(engine, model, samples, wanted)
     loaded = machine_code(read_input(file), arch)
     entries: list[dict[str, Any]] = []
     refused = 0
@@ -215,13 +223,16 @@ def command(
         pages.write()
     if not entries:
         raise no_match(file, kernels, arch)
-    value = {"file": file, "target": target, "kernels": entries, "refused": refused}
+    value: dict[str, Any] = {"file": file, "target": target, "matrix": matrix}
+    value |= {"kernels": entries, "refused": refused}
     data = document("translate", value)
     if output is not None:
         write_whole(output / "report.json", (json.dumps(data, indent=1) + "\n").encode())
     if as_json:
         click.echo(json.dumps(data))
     elif not dumped:
+        from sassxlate.lowering.rules.warp.matrix_fast import FAST
+
         for entry in entries:
             name = entry["demangled"] or entry["kernel"]
             if "report" in entry:
@@ -236,6 +247,8 @@ def command(
                         "        SX0773: recursion: lanes that an NVIDIA GPU may run apart stay"
                         " together"
                     )
+                if FAST in dict(r["rules"]):
+                    click.echo("        --matrix fast: HMMA by v_wmma, not NVIDIA's roundings")
                 if "engine" in entry:
                     said = entry["engine"]
                     click.echo(

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 import click
 
 from sassxlate.cli.grammar import Command
-from sassxlate.cli.options import cluster_option, format_option, jobs_option, target_option
+from sassxlate.cli.options import (
+    cluster_option,
+    format_option,
+    jobs_option,
+    matrix_option,
+    target_option,
+)
+from sassxlate.disasm.amdgpu_machines import spelled
 from sassxlate.errors import UsageError
 from sassxlate.notes import quiet
 from sassxlate.output import print_json
@@ -44,6 +51,7 @@ _TERMINAL_S, _LINES_S = 0.2, 10.0  # between two tellings
     help="For runs with this tier: baseline only translates, the others compile, too.",
 )
 @target_option
+@matrix_option
 @format_option()
 def command(
     files: tuple[Path, ...],
@@ -52,6 +60,7 @@ def command(
     cluster: str | None,
     tier: str,
     target: str,
+    matrix: str,
     form: str | None,
 ) -> None:
     """Translate and compile the kernels of FILES (programs, libraries, fat binaries, cubins).
@@ -73,6 +82,7 @@ def command(
     from sassxlate.runtime_shim.service.server import JOB_LIMIT_S
     from sassxlate.runtime_shim.service.work import default_engine
 
+    target = spelled(target, matrix)
     root = paths.cache_dir()
     trusted.check_folder(root)
     cache = Cache(root, cache_tag(target), size_cap())

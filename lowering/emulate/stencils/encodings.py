@@ -117,6 +117,7 @@ class _How:
     destination: bool = False
     half: bool = False
     bits: int = 32
+    inline: bool = False  # a VGPR or an inline constant, which is part of the shape
 
 
 def _meaning(arg: Arg | None, code: int, how: _How) -> tuple[Action, int]:
@@ -127,6 +128,8 @@ def _meaning(arg: Arg | None, code: int, how: _How) -> tuple[Action, int]:
         return (Action.INVALID if bad else Action.LITERAL), 0
     if isinstance(arg, V):
         return (Action.HALF if how.half else Action.VGPR), frame.VGPR_BYTES * arg.index
+    if isinstance(arg, I) and how.inline:
+        return Action.SHAPE, 0
     if isinstance(arg, I):
         return Action.CONSTANT, arg.value & ((1 << (64 if how.bits == 64 else 32)) - 1)
     if isinstance(arg, S):
@@ -162,8 +165,9 @@ def _literal(operand: Operand, shared: bool) -> Literal:
 def _how(operand: Operand, lay: Layout) -> _How:
     shared = any(a.cls == "i" for a in lay.info.args)
     return _How(
-        operand.n, _literal(operand, shared), "w" in operand.role, bits=bits_of(operand.type)
-    )
+        operand.n, _literal(operand, shared), "w" in operand.role, bits=bits_of(operand.type),
+        inline=operand.cls == "vi",
+    )  # fmt: skip
 
 
 _PLACES: Final = {"src0": 0, "src1": 1, "src2": 2}

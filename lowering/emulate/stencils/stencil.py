@@ -88,8 +88,9 @@ def _without_constants(inst: Inst, first: int) -> Inst:
     numbers = list(slots(inst.op))
     # SMEM's offset in a register is no operand of the opcode's row; it comes after them.
     numbers += range(len(numbers), len(inst.args))
+    inline = {n for n, o in zip(numbers, OPS[inst.op].args, strict=False) if o.cls == "vi"}
     args: list[Arg] = [
-        S(S_STEP * (first + slot), 2) if isinstance(arg, I) else arg
+        S(S_STEP * (first + slot), 2) if isinstance(arg, I) and slot not in inline else arg
         for slot, arg in zip(numbers, inst.args, strict=False)
     ]
     y = inst.y and _without_constants(inst.y, _HALF)

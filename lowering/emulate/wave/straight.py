@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sassxlate.disasm.rdna3.instruction import Inst
-from sassxlate.lowering.emulate.wave import alu, cross_lane
+from sassxlate.lowering.emulate.wave import alu, cross_lane, matrix
 from sassxlate.lowering.emulate.wave.access import memory
 from sassxlate.lowering.emulate.wave.context import Context
 
@@ -31,6 +31,8 @@ def emit_straight(c: Context, inst: Inst) -> bool:
         pass
     elif op in cross_lane.EMITTERS:
         cross_lane.EMITTERS[op](c, inst)
+    elif op in matrix.EMITTERS:
+        matrix.EMITTERS[op](c, inst)
     elif op.startswith(("global_", "flat_", "scratch_", "ds_")):
         memory.emit_vmem(c, inst)
     elif op.startswith("s_load_"):

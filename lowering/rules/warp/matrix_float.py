@@ -34,6 +34,7 @@ from sassxlate.lowering.rules.warp.matrix import (
     whole_warp,
     words_of,
 )
+from sassxlate.lowering.rules.warp.matrix_fast import FAST, PRODUCTS, fast
 from sassxlate.lowering.rules.warp.matrix_sums import (
     BF16,
     F16,
@@ -133,6 +134,12 @@ def hmma(c: RuleEmitter) -> None:
     widths = [c.reg(role).width for role in ("Ra", "Rb", "Rc")]
     if widths[0] != 2 * widths[1]:
         raise c.refuse(f"this shape of {c.ins.mnemonic}")
+    if c.k.regs.target.matrix == "fast" and form.kind in PRODUCTS and not form.bytes:
+        c.k.rules_used[FAST] = c.k.rules_used.get(FAST, 0) + 1
+        a, b, last = _signed(c, form, "Ra"), _signed(c, form, "Rb"), addend(c)
+        with whole_warp(c):
+            fast(c, form.kind, a, b, last, form.half)
+        return
     if not c.k.outlining:
         a, b, last = _signed(c, form, "Ra"), _signed(c, form, "Rb"), addend(c)
         with whole_warp(c):

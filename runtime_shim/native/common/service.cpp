@@ -183,7 +183,8 @@ std::string cache_tag(std::string &error) {
   }
   std::lock_guard<std::mutex> guard(mutex);
   if (!known.empty()) return known;
-  std::string name = env_string("SASSXLATE_TARGET");
+  std::string name = env_string("SASSXLATE_TARGET"), matrix = env_string("SASSXLATE_MATRIX");
+  if (!matrix.empty() && matrix != "exact") name = (name.empty() ? "gfx1100" : name) + ":matrix-" + matrix;
   std::string asked = name.empty() ? "" : ",\"target\":" + json::quote(name);
   ServiceReply reply = service_call("{\"op\":\"tag\"" + asked + "}");
   if (!reply.answered) {

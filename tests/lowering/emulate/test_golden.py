@@ -27,7 +27,7 @@ _INVALID = (
     "the sign of the NaN of an invalid operation is the recording host's; MODE has no say (3.4.2), "
     "and the section gives none"
 )
-_MATRIX = "matrix multiplications are refused by name"
+_MATRIX = "sums in binary16 are refused by name"
 # By a part of the test's name, with the section of AMD's RDNA3 ISA manual.
 REASONS = {
     "test_v_fract_f32_inf": _INVALID,
@@ -40,7 +40,7 @@ REASONS = {
     "recorded as if they were, though other programs flush",
     "test_s_fmamk_f32": "an instruction of RDNA3.5",
     "test_v_interp_p10": "interpolation of SGPRs, which are not VGPRs (16.10)",
-    "wmma": _MATRIX,
+    "wmma_f16": _MATRIX,
 }
 _MODE = 0xC0  # the recording emulator flushes binary32 and keeps binary16's denormals
 

@@ -271,6 +271,19 @@ def test_program_starts_serves_and_stops(short_dir: Path, monkeypatch: pytest.Mo
         client.call(path, {"op": "ping"})
 
 
+@pytest.mark.parametrize("target", ["gfx1102", "gfx1100:matrix-fast"])
+def test_who_asks_for_another_target_gets_another_service(
+    start: Callable[..., Running], target: str
+) -> None:
+    """Without `run` all programs of a user ask at one place, with or without SASSXLATE_TARGET."""
+    running = start()
+    assert running.call(op="ping")["ok"]
+    answer = running.call(op="tag", target=target)
+    assert (answer["code"], answer["restart"]) == ("SX0911", True)
+    running.process.join(60)
+    assert running.process.exitcode == 0
+
+
 def test_program_refuses_a_long_socket_path() -> None:
     """A wrong start is one line and status 2."""
     done = subprocess.run(

@@ -16,6 +16,7 @@ from sassxlate.disasm.sass.interpreter import Launch, ScheduleOptions, run
 from sassxlate.lowering.emulate.options import CompileOptions
 from sassxlate.lowering.emulate.runner import EmulatedDevice, run_code_object
 from sassxlate.lowering.pipeline import translate_kernel
+from sassxlate.lowering.target import DEFAULT, Target
 from sassxlate.lowering.trace.interpreter_launch import launch_of, module_images
 from sassxlate.runtime_shim.selftest.contracts.contracts import CONTRACTS, Contract
 from tests.disasm.sass.interpreter import generated
@@ -65,9 +66,9 @@ class Prepared:
         done = run(launch, options or ScheduleOptions(limit=3_000_000))
         return done.device.read(places[2], self.inputs[2].nbytes).view(np.uint32).copy()
 
-    def translated(self, *, strict: bool = False) -> Words:
+    def translated(self, *, strict: bool = False, target: Target = DEFAULT) -> Words:
         """``out`` after the launch of the translation."""
-        done = translate_kernel(self.cubin, self.name)
+        done = translate_kernel(self.cubin, self.name, target=target)
         device = EmulatedDevice(1 << 22)
         places = [device.alloc(x.tobytes()) for x in self.inputs]
         params = struct.pack("<QQQi", *places, self.n)
