@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sassxlate.disasm.containers.elf import EM_X86_64, PT_LOAD, SHT_SYMTAB, STT_FUNC, Elf
+from sassxlate.disasm.containers.host import ZIP, foreign
 from sassxlate.errors import ContainerError, Where
 
 State = Literal["known", "unknown", "none"]
@@ -111,7 +112,8 @@ def runtime_of(path: str | os.PathLike[str]) -> Runtime:
     """The runtime of an executable or a shared object.
 
     Raises:
-        ContainerError: SX0101, the file cannot be read; SX0103 to SX0107, it is no ELF file of 64
+        ContainerError: SX0101, the file cannot be read; SX0102, it is of another kind (a wheel);
+        SX0105, it is for another machine; SX0103 to SX0107, it is no ELF file of 64
         bits or a damaged one.
     """
     place = Where(os.fspath(path))
@@ -122,6 +124,9 @@ def runtime_of(path: str | os.PathLike[str]) -> Runtime:
     except OSError as error:
         why = error.strerror or str(error)
         raise ContainerError("SX0101", f"cannot read the file: {why}", place) from error
+    if what := foreign(data[:8]):
+        of_it = "; name a library in it" if what == ZIP else ""
+        raise ContainerError("SX0102", f"{what}: no program or library for Linux{of_it}", place)
     try:
         return _runtime(Elf(memoryview(data)))
     except ContainerError as error:
@@ -131,7 +136,9 @@ def runtime_of(path: str | os.PathLike[str]) -> Runtime:
 def _runtime(elf: Elf) -> Runtime:
     if elf.machine != EM_X86_64:
         name = _MACHINES.get(elf.machine, f"machine {elf.machine}")
-        return Runtime("unknown", f"code for {name}, which does not run here (x86-64)")
+        raise ContainerError(
+            "SX0105", f"code for {name}, which does not run here (x86-64)", Where()
+        )
     strings = b"".join(bytes(s.data) for s in elf.sections if s.name == ".dynstr")
     near = False
     for signature, same, _ in _anchors(elf):

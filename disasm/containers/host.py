@@ -34,14 +34,20 @@ _R_X86_64_64, _R_X86_64_RELATIVE = 1, 8
 
 Kind = Literal["executable", "shared object", "object", "fatbin", "cubin", "ptx", "archive"]
 
+ZIP = "a ZIP archive"
 _FOREIGN = (
     (b"MZ", "a Windows program"),
     (b"\xcf\xfa\xed\xfe", "a macOS program"),
     (b"\xca\xfe\xba\xbe", "a macOS universal program"),
-    (b"PK\x03\x04", "a ZIP archive"),
+    (b"PK\x03\x04", ZIP),
     (b"#!", "a script"),
     (b"BC\xc0\xde", "LLVM bitcode"),
 )
+
+
+def foreign(head: bytes) -> str | None:
+    """What a file is by its first bytes, if it is none that has code for Linux."""
+    return next((text for magic, text in _FOREIGN if head.startswith(magic)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +193,7 @@ def _load(data: bytes, name: str, budget: Budget) -> LoadedFile:
     if data[:8] in (archive.MAGIC, archive.THIN_MAGIC):
         return _load_archive(data, name, budget)
     if data[:4] != elf_file.MAGIC:
-        what = next((text for magic, text in _FOREIGN if data.startswith(magic)), None)
-        if what is None:
-            what = "no ELF file, fatbin, cubin or PTX"
+        what = foreign(data) or "no ELF file, fatbin, cubin or PTX"
         raise fail("SX0102", f"{what}: sassxlate reads ELF files, archives, fatbins and cubins", 0)
     return _load_host(Elf(data), data, name, budget)
 

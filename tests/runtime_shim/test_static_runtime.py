@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -88,14 +89,40 @@ def test_files_without_a_runtime_and_bad_files(tmp_path: Path) -> None:
     head = bytearray(Path(sys.executable).resolve().read_bytes())
     head[18:20] = (183).to_bytes(2, "little")
     arm.write_bytes(bytes(head))
-    done = CliRunner().invoke(cli, ["doctor", sys.executable, str(bad), str(arm), "absent.so"])
+    windows = tmp_path / "cudart64_13.dll"
+    windows.write_bytes(b"MZ" + bytes(100))
+    files = [sys.executable, str(bad), str(windows), str(arm), "absent.so"]
+    done = CliRunner().invoke(cli, ["doctor", *files])
     lines = [line for line in done.output.splitlines() if not line.lstrip().startswith("->")]
-    assert [line.split()[0] for line in lines] == ["ok", "missing", "missing", "missing"]
-    for line, text in zip(
-        lines, ("no CUDA runtime", "SX0103", "code for AArch64", "SX0101"), strict=True
-    ):
-        assert text in line
+    assert [line.split()[0] for line in lines] == ["ok", *["missing"] * 4]
+    texts = (
+        "no CUDA runtime", "SX0102.*name a library in it", "SX0102.*Windows",
+        "SX0105.*code for AArch64", "SX0101",
+    )  # fmt: skip
+    for line, text in zip(lines, texts, strict=True):
+        assert re.search(text, line)
     assert done.exit_code == 1
+    assert "explain SX0105" in done.output  # not the code of an unknown runtime
+
+
+@pytest.mark.parametrize("kind", ["a wheel", "Windows", "AArch64"])
+@pytest.mark.parametrize("command", ["run", "ls", "translate"])
+def test_files_of_another_platform(tmp_path: Path, command: str, kind: str) -> None:
+    """One line with a code, the documented status, and nothing written."""
+    head = bytearray(Path(sys.executable).resolve().read_bytes()[:4096])
+    head[18:20] = (183).to_bytes(2, "little")
+    data = {"a wheel": b"PK\x03\x04" + bytes(60), "Windows": b"MZ" + bytes(100), "AArch64": head}
+    file, out = tmp_path / "file", tmp_path / "out"
+    file.write_bytes(data[kind])
+    file.chmod(0o755)
+    more = ["-o", str(out)] if command == "translate" else []
+    done = CliRunner().invoke(cli, [command, str(file), *more])
+    code = {"AArch64": "SX0105"}.get(kind, "SX0102")
+    if command == "run":
+        code = {"AArch64": "SX0703"}.get(kind, "SX0702")
+    assert done.exit_code == (126 if command == "run" else 2)
+    assert re.fullmatch(rf"sassxlate: {code}: .+", done.output.strip()), done.output
+    assert not out.exists()
 
 
 def test_a_shared_runtime(tmp_path: Path) -> None:
