@@ -50,3 +50,17 @@ COPIES(2, "%3, %4", C(0), C(1))
 COPIES(3, "%3, %4, %5", C(0), C(1), C(2))
 COPIES(4, "%3, %4, %5, %6", C(0), C(1), C(2), C(3))
 COPIES(5, "%3, %4, %5, %6, %7", C(0), C(1), C(2), C(3), C(4))
+// To the blocks of a cluster that a mask (word 38) has.
+extern "C" __global__ void multicast2(const uint32_t *a, uint32_t *b, uint32_t *out, int words) {
+    __shared__ alignas(1024) uint32_t tile[2048];
+    __shared__ alignas(8) uint64_t word;
+    uint32_t bar = __cvta_generic_to_shared(&word), to = __cvta_generic_to_shared(tile);
+    begin(bar, tile, a, b, 0xA5A5A5A5 & 0x7FFFFFFF);
+    if (threadIdx.x == 0) {
+        EXPECT
+        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+                     " [%0], [%1, {%3, %4}], [%2], %5;" :: "r"(to), "l"(b), "r"(bar), C(0), C(1), "h"((short)b[38]) : "memory");
+    }
+    arrived(bar);
+    for (int i = threadIdx.x; i < words; i += 32) out[i] = tile[i];
+}

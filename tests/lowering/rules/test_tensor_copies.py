@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sassxlate.disasm.containers.cubin import parse_cubin
 from sassxlate.disasm.containers.values import Cubin
 from sassxlate.errors import EmulatorError
-from sassxlate.lowering.rules.memory.tensor_copies import MAGIC
+from sassxlate.lowering.rules.memory.tensor_box import MAGIC
 from tests.disasm.sass.interpreter.launches import Prepared
 
 SOURCE = Path(__file__).with_name("tensor_copies.cu")
@@ -127,6 +127,20 @@ def test_loads(cubin: Cubin, map_: _Map) -> None:
     out = np.zeros(TILE // 4, np.uint32)
     got = _prepared(cubin, name, map_.words(), tensor, out).translated()
     assert np.flatnonzero(got.view(np.uint8) != want).tolist() == []
+
+
+def test_multicast(cubin: Cubin) -> None:
+    """In a cluster of one block: to that block; the mask is in the operand's upper half."""
+    tensor = np.random.default_rng(1).integers(0, 1 << 32, 2048, dtype=np.uint32)
+    got: list[Words] = []
+    for name, mask in (("load2", 0), ("multicast2", 1)):
+        words, out = MAPS[1].words(), np.zeros(TILE // 4, np.uint32)
+        words[38] = mask
+        got.append(_prepared(cubin, name, words, tensor, out).translated())
+    assert (got[0] == got[1]).all()
+    words[38] = 3
+    with pytest.raises(EmulatorError, match="0x55"):
+        _prepared(cubin, "multicast2", words, tensor, out).translated()
 
 
 @pytest.mark.parametrize(
