@@ -49,6 +49,8 @@ class LlvmLanes(ABC):
         self._as_float: dict[str, str] = {}
         # Of halves of 64-bit vectors: the vector, and 1 for the upper half.
         self._halves: dict[str, tuple[Val, int]] = {}
+        # Of integers: the instruction that made them, and its operands.
+        self.origins: dict[str, tuple[str, tuple[Val, ...]]] = {}
 
     def over(self, fn: Function) -> Self:
         """The same operations in another function."""
@@ -89,7 +91,15 @@ class LlvmLanes(ABC):
         vec = a.vec or b.vec
         ty = vec_type(a.width) if vec else f"i{a.width}"
         ref = self.fn.emit(f"{op} {ty} {self.text(a, vec)}, {self.text(b, vec)}")
+        self.origins[ref] = op, (a, b)
         return Val(ref, a.width, vec)
+
+    def is_part(self, a: Val, whole: Val, depth: int = 4) -> bool:
+        """Whether the bits of one mask are seen to be among those of another, by how it is made."""
+        if a == whole:
+            return True
+        op, parts = self.origins.get(a.ref, ("", ()))
+        return op == "and" and depth > 0 and any(self.is_part(p, whole, depth - 1) for p in parts)
 
     # -- integers -------------------------------------------------------------------------
 
@@ -168,7 +178,9 @@ class LlvmLanes(ABC):
         if width == a.width:
             return a
         to = vec_type(width) if a.vec else f"i{width}"
-        return Val(self.fn.emit(f"{op} {a.type} {a.ref} to {to}"), width, a.vec)
+        ref = self.fn.emit(f"{op} {a.type} {a.ref} to {to}")
+        self.origins[ref] = op, (a,)
+        return Val(ref, width, a.vec)
 
     def zext(self, a: Val, width: int) -> Val:
         if a.const is not None:

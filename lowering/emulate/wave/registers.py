@@ -24,12 +24,21 @@ V32 = vec_type(32)
 @dataclass(slots=True)
 class _Vgpr:
     """Known values of one VGPR: its whole value, newer values for the lanes that were active when
-    they were written, in order, and the newest one, for the lanes active now."""
+    they were written, in order, and the newest one, for the lanes active now.  ``view`` is right in
+    the lanes that are active now, like ``active``, but is merged with the others already: it was
+    written before lanes ended, or in the block before."""
 
     whole: Val | None = None
     older: list[tuple[Val, Val]] = field(default_factory=list[tuple[Val, Val]])  # (value, lanes)
     active: Val | None = None
+    view: Val | None = None
     dirty: bool = False
+
+    def seen(self) -> Val | None:
+        """What is known of the lanes active now."""
+        if self.active is not None:
+            return self.active
+        return self.view if self.view is not None or self.older else self.whole
 
 
 @dataclass(slots=True)
@@ -41,6 +50,15 @@ class _Cache:
     scc: Val | None = None
     scc_dirty: bool = False
     exec_lanes: Val | None = None
+
+    def passed_on(self) -> _Cache:
+        """What a block knows that nothing but the end of this one leads to."""
+        new = _Cache(sgpr=dict(self.sgpr), scc=self.scc)
+        for i, e in self.vgpr.items():
+            seen = e.seen()
+            if seen is not None:
+                new.vgpr[i] = _Vgpr(view=seen)
+        return new
 
 
 @dataclass(slots=True)
@@ -62,6 +80,8 @@ class State:
         self._c = _Cache()
         self._made: set[str] = set()
         self.poison = False  # strict mode: registers start with seeded rubbish
+        self.views = False  # whether values stay known where lanes only end, and to a next block
+        self._passed: dict[int, _Cache] = {}  # by the block at whose end it is known
         self._block = 0
         self._ends: list[_End] = []
         # Per block, the VGPRs whose incoming values it uses, one bit each.
@@ -150,7 +170,7 @@ class State:
         if i in (NULL, EXEC_HI):
             return
         if i == EXEC_LO:
-            self._exec_changes()
+            self._exec_changes(self.views and self._only_ends_lanes(value))
             self._c.exec_lanes = None
             self._c.lanes.clear()
         self._c.sgpr[i] = value
@@ -198,7 +218,9 @@ class State:
     def read_v(self, i: int) -> Val:
         """A VGPR as its active lanes see it; may be a scalar if all are equal."""
         e = self._entry(i)
-        return e.active if e.active is not None else self._whole(i, e)
+        if e.active is not None:
+            return e.active
+        return e.view if e.view is not None else self._whole(i, e)
 
     def _whole(self, i: int, e: _Vgpr) -> Val:
         """All lanes, with their values when EXEC last changed."""
@@ -219,13 +241,14 @@ class State:
         """Writes the active lanes."""
         if not 0 <= i < VGPRS:
             raise ValueError(f"v{i}")
-        self._entry(i).active = value
+        e = self._entry(i)
+        e.active, e.view = value, None
 
     def write_v_all(self, i: int, value: Val) -> None:
         """Writes every lane, regardless of EXEC."""
         e = self._entry(i)
         e.older.clear()
-        e.whole, e.active, e.dirty = self.d.splat(value), None, True
+        e.whole, e.active, e.view, e.dirty = self.d.splat(value), None, None, True
 
     def _merge(self, i: int, e: _Vgpr) -> None:
         if e.active is None:
@@ -236,11 +259,18 @@ class State:
             e.whole = value
         else:
             e.whole = self.d.select(self.exec_lanes(), value, self._whole(i, e))
-        e.active, e.dirty = None, True
+        e.active, e.view, e.dirty = None, e.active if self.views else None, True
 
-    def _exec_changes(self) -> None:
-        """From now on, the values written so far belong only to the lanes active until here."""
+    def _only_ends_lanes(self, new: Val) -> bool:
+        """Whether the lanes of a new EXEC are seen to be among those active now."""
+        old = self.exec_mask()
+        return old.const == 0xFFFFFFFF or new.const == 0 or self.d.is_part(new, old)
+
+    def _exec_changes(self, ends: bool) -> None:
+        """From now on, the values written so far belong only to the lanes active until here.
+        ``ends``: no lane is active that was not."""
         for e in self._c.vgpr.values():
+            e.view = e.seen() if ends else None
             if e.active is None:
                 continue
             value = self.d.splat(e.active)
@@ -258,6 +288,8 @@ class State:
         block."""
         self.exec_mask()  # loads must precede the text that `finish` adds
         self._ends.append(_End(self._block, self._c, dict(self.fn.memo), len(self.fn.lines)))
+        if self.views:
+            self._passed[self._block] = self._c.passed_on()
 
     def finish(self, successors: Mapping[int, Sequence[int]]) -> None:
         """Writes the ends of all blocks, once ``successors`` of each block are known.
@@ -287,9 +319,11 @@ class State:
             self._init("%scc", "i1", None)
             self.fn.do(f"store i1 {self._c.scc.ref}, ptr %scc")
 
-    def start_block(self, block: int) -> None:
-        """Drops the values cached for the last block."""
-        self._c = _Cache()
+    def start_block(self, block: int, before: int | None = None) -> None:
+        """Drops the values cached for the last block; ``before`` is the only one that leads here,
+        if there is one that has been built."""
+        known = self._passed.get(before) if before is not None else None
+        self._c = _Cache() if known is None else known.passed_on()
         self._block = block
 
 

@@ -54,6 +54,16 @@ def _reads_row(inst: Inst) -> bool:
     return inst.op == "v_bfe_u32" and inst.args[2:] == (I(10), I(10))
 
 
+def _only_before(flow: Flow) -> dict[int, int]:
+    """By block the one whose end alone leads to it; of others nothing."""
+    before: dict[int, set[int]] = {}
+    for start, block in flow.blocks.items():
+        for succ in block.succs:
+            before.setdefault(succ, set()).add(start)
+    several = {flow.entry, *flow.indirect}
+    return {b: min(a) for b, a in before.items() if len(a) == 1 and b not in several}
+
+
 class WaveBuilder:
     """Emits a flow's blocks into one function."""
 
@@ -76,6 +86,9 @@ class WaveBuilder:
         self.mates = {} if alone else adjacent_loads.mates(flow, self.strides)
         self.c.vgprs = min(options.vgprs, VGPRS)
         self.c.state.poison = options.strict and options.poison
+        # Not where values are to live no longer than a block.
+        self.c.state.views = not alone and not options.quick
+        self.before = _only_before(flow) if self.c.state.views else {}
         self.traced = options.trace is not None
         self.turns = options.turns
         self.points = trace_points.by_pc(options.trace or ())
@@ -121,7 +134,7 @@ class WaveBuilder:
     def _block(self, block: MachineBlock, bits: ModeBits) -> None:
         self.fn.label(f"b{block.start}")
         c = self.c
-        c.state.start_block(block.start)
+        c.state.start_block(block.start, self.before.get(block.start))
         self._last = block.steps[-1]
         self._execute(len(block.steps))
         if block.start in self.numbers:

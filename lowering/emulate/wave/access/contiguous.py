@@ -25,14 +25,12 @@ def _list(numbers: Sequence[int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Starts:
-    """``hit``: the active lanes are side by side, in one run or two; ``first``: lane 0's address
-    without the base; ``apart``: how far lane 16's is above it, or None where there is one run.
-    Addresses are 64 bits wide, and the same values for all accesses by one address register,
-    whatever their bases."""
+    """``hit``: the active lanes of each run are side by side, modulo 2**64; ``heads``: the runs'
+    first addresses without the base, 64 bits wide, and the same values for all accesses by one
+    address register, whatever their bases."""
 
     hit: Val
-    first: Val
-    apart: Val | None
+    heads: list[Val]
 
 
 def run_length(c: Context) -> int:
@@ -74,13 +72,9 @@ def starts(c: Context, lo: Val, hi: Val | None, bytes_: int, *, short: bool) -> 
             hit = d.and_(hit, d.eq(hi, vector))
         wide = [d.concat(high, low) for high, low in zip(highs, lows, strict=True)]
     ok = d.eq(d.or_(d.mask_of(hit), d.not_(c.state.exec_mask())), const(-1, 32))
-    # With addresses of 32 bits the second run's is the higher one.
-    for low in () if short else lows if hi is not None else lows[-1:]:
+    for low in () if short else lows:
         ok = d.and_(ok, d.ult(low, const((1 << 32) - length * bytes_, 32)))
-    if length == LANES:
-        return Starts(ok, wide[0], None)
-    ok = d.and_(ok, d.not_(d.ult(wide[1], wide[0])))
-    return Starts(ok, wide[0], d.sub(wide[1], wide[0]))
+    return Starts(ok, wide)
 
 
 def _wide_starts(c: Context, address: Val, bytes_: int) -> Starts:
@@ -90,12 +84,7 @@ def _wide_starts(c: Context, address: Val, bytes_: int) -> Starts:
     offsets = ", ".join(f"i64 {i % length * bytes_}" for i in range(LANES))
     hit = d.eq(address, d.add(d.splat(vector), Val(f"<{offsets}>", 64, True)))
     ok = d.eq(d.or_(d.mask_of(hit), d.not_(c.state.exec_mask())), const(-1, 32))
-    if length == LANES:
-        return Starts(ok, heads[0], None)
-    # The second run is the higher one, and ends inside of 64 bits.
-    ok = d.and_(ok, d.ult(heads[1], const(-length * bytes_, 64)))
-    ok = d.and_(ok, d.not_(d.ult(heads[1], heads[0])))
-    return Starts(ok, heads[0], d.sub(heads[1], heads[0]))
+    return Starts(ok, heads)
 
 
 # --- loads -----------------------------------------------------------------------------------

@@ -267,13 +267,13 @@ def emit_smem(c: Context, inst: Inst) -> None:
     n = int(match[1]) // 32
     d = c.d
     dst, base, *rest = inst.args
-    address = d.add(c.read64(inst, base), c.displacement(inst, 64))
+    address, offset = c.read64(inst, base), c.displacement(inst, 64)
     for extra in rest[:1]:
         if isinstance(extra, I):
-            address = d.add(address, const(extra.value, 64))
+            offset = d.add(offset, const(extra.value, 64))
         elif not is_off(extra):
             address = d.add(address, d.zext(c.read32(inst, extra), 64))
-    p = vector_access.scalar_pointer(c, address, 4 * n)
+    p = vector_access.scalar_pointer(c, address, offset, 4 * n)
     for i in range(n):
         q = c.fn.emit_new(f"getelementptr i8, ptr {p}, i64 {4 * i}")
         word = Val(c.fn.emit_new(f"load volatile i32, ptr {q}, align 4"), 32, False)

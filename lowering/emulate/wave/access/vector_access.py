@@ -8,6 +8,7 @@ fails on anything it cannot prove to be in range, so it never admits an access o
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,6 +17,7 @@ from sassxlate.lowering.emulate.wave.access import (
     access64,
     contiguous,
     dword_helpers,
+    linear,
     memory_helpers,
     shared,
 )
@@ -59,10 +61,13 @@ class Address:
     hi: Val | None
     base: Val
 
-    def full(self, c: Context) -> Val:
-        """The 64-bit addresses."""
+    def full(self, c: Context, form: linear.Linear | None = None) -> Val:
+        """The 64-bit addresses; by ``form``, if there is one, anew."""
         d = c.d
-        wide = d.zext(self.lo, 64) if self.hi is None else d.concat(self.hi, self.lo)
+        if form is not None:
+            wide = d.zext(linear.vector(c, form), 64)
+        else:
+            wide = d.zext(self.lo, 64) if self.hi is None else d.concat(self.hi, self.lo)
         return d.splat(d.add(wide, self.base))
 
     @property
@@ -81,40 +86,54 @@ def _aligned(c: Context, address: Val, align: int) -> Val:
     return d.eq(d.and_(address, const(align - 1, 64)), const(0, 64))
 
 
-def _inside(c: Context, space: str, address: Val, span: Val) -> tuple[Val, str]:
-    """(whether `span` bytes, at least 1, from a scalar address are inside, the host pointer)."""
+def _inside(
+    c: Context, space: str, address: Val, span: int, base: Val | None = None
+) -> tuple[Val, str]:
+    """(whether `span` bytes, at least 1, from a scalar address, or from base + address, are inside,
+    the host pointer).  Accesses that differ in a constant base alone share most of the work."""
     d, fn = c.d, c.fn
+    base = base or const(0, 64)
+    whole = d.add(address, base)
     if space == "l":
         size = d.zext(Val(member(c, WaveLayout.LDS_SIZE, "i32"), 32, False), 64)
-        inside = d.not_(d.ult(size, d.add(address, span)))
-        base = member(c, WaveLayout.LDS, "ptr")
-        return inside, fn.emit(f"getelementptr i8, ptr {base}, i64 {address.ref}")
+        inside = d.not_(d.ult(size, d.add(whole, const(span, 64))))
+        lds = member(c, WaveLayout.LDS, "ptr")
+        return inside, fn.emit(f"getelementptr i8, ptr {lds}, i64 {whole.ref}")
     base_, size_ = (
         Val(member(c, m), 64, False) for m in (WaveLayout.ARENA_BASE, WaveLayout.ARENA_SIZE)
     )
     c.module.declare("i64 @llvm.usub.sat.i64(i64, i64)")
-    less = d.sub(span, const(1, 64))
-    room = fn.emit(f"call i64 @llvm.usub.sat.i64(i64 {size_.ref}, i64 {less.ref})")
-    inside = d.ult(d.sub(address, base_), Val(room, 64, False))
-    return inside, fn.emit(f"inttoptr i64 {address.ref} to ptr")
+    room = fn.emit(f"call i64 @llvm.usub.sat.i64(i64 {size_.ref}, i64 {span - 1})")
+    inside = d.ult(d.add(d.sub(address, base_), base), Val(room, 64, False))
+    return inside, fn.emit(f"inttoptr i64 {whole.ref} to ptr")
 
 
-def _pointer(c: Context, space: str, address: Val, span: int) -> tuple[Val, str]:
-    return _inside(c, space, address, const(span, 64))
-
-
-def _side_by_side(c: Context, a: Address, bytes_: int, align: int) -> tuple[Val, list[str]]:
-    """(whether the lanes of each run are side by side, aligned and inside, the runs' pointers)."""
+def _aligned_all(c: Context, addresses: Sequence[Val], base: Val, align: int) -> Val:
+    """Whether base + address is aligned, of each."""
     d = c.d
-    starts = contiguous.starts(c, a.lo, a.hi, bytes_, short=a.space == "l")
-    first, span = d.add(starts.first, a.base), const(contiguous.run_length(c) * bytes_, 64)
-    if starts.apart is None:
-        inside, p = _inside(c, a.space, first, span)
-        return d.and_(d.and_(starts.hit, inside), _aligned(c, first, align)), [p]
-    inside, p = _inside(c, a.space, first, d.add(starts.apart, span))
-    both = d.or_(first, starts.apart)
-    ok = d.and_(d.and_(starts.hit, inside), _aligned(c, both, align))
-    return ok, [p, c.fn.emit(f"getelementptr i8, ptr {p}, i64 {starts.apart.ref}")]
+    if base.const is None or base.const % align:
+        addresses, base = [d.add(address, base) for address in addresses], const(0, 64)
+    return _aligned(c, functools.reduce(d.or_, addresses), align)
+
+
+def _side_by_side(
+    c: Context, a: Address, bytes_: int, align: int
+) -> tuple[Val, list[str], linear.Linear | None]:
+    """(whether the lanes of each run are side by side, aligned and inside, the runs' pointers, how
+    the addresses are made, if it is known)."""
+    d, length, short = c.d, contiguous.run_length(c), a.space == "l"
+    form = linear.find(d, a.lo, a.hi, bytes_, short=short)
+    if form is None:
+        starts = contiguous.starts(c, a.lo, a.hi, bytes_, short=short)
+    else:
+        starts = linear.starts(c, form)
+    ok = d.and_(starts.hit, _aligned_all(c, starts.heads, a.base, align))
+    at: list[str] = []
+    for head in starts.heads:
+        inside, p = _inside(c, a.space, head, length * bytes_, a.base)
+        ok = d.and_(ok, inside)
+        at.append(p)
+    return ok, at, form
 
 
 def _apart(c: Context, shape: VectorAccess) -> bool:
@@ -128,18 +147,18 @@ def _equal(c: Context, a: Address, bytes_: int, align: int) -> tuple[Val, list[s
     ok, firsts = shared.starts(c, a.lo, a.hi)
     at: list[str] = []
     for first in firsts:
-        address = d.add(first, a.base)
-        inside, p = _pointer(c, a.space, address, bytes_)
-        ok = d.and_(d.and_(ok, inside), _aligned(c, address, align))
+        inside, p = _inside(c, a.space, first, bytes_, a.base)
+        ok = d.and_(ok, inside)
         at.append(p)
-    return ok, at
+    return d.and_(ok, _aligned_all(c, firsts, a.base, align)), at
 
 
-def scalar_pointer(c: Context, address: Val, span: int) -> str:
-    """The host pointer of `span` bytes at a scalar address of device memory, aligned to 4."""
+def scalar_pointer(c: Context, address: Val, base: Val, span: int) -> str:
+    """The host pointer of `span` bytes at base + address of device memory, aligned to 4."""
     fn = c.fn
-    inside, near = _pointer(c, "g", address, span)
-    ok = c.d.and_(inside, _aligned(c, address, 4))
+    inside, near = _inside(c, "g", address, span, base)
+    ok = c.d.and_(inside, _aligned_all(c, [address], base, 4))
+    address = c.d.add(address, base)
     n, here = fn.fresh("s"), fn.block
     fn.do(f"br i1 {ok.ref}, label %join.{n}, label %far.{n}, !prof !1")
     with fn.arm(f"far.{n}"):
@@ -217,8 +236,11 @@ def _in_registers(c: Context, a: Address, shape: VectorAccess) -> bool:
     return c.d.avx512 and dword_helpers.handles(a.space, shape.bytes)
 
 
-def _dword_arguments(c: Context, a: Address) -> str:
-    address = c.d.splat(a.lo) if a.space == "l" else a.full(c)
+def _dword_arguments(c: Context, a: Address, form: linear.Linear | None = None) -> str:
+    if a.space == "l":
+        address = c.d.splat(a.lo) if form is None else linear.vector(c, form)
+    else:
+        address = a.full(c, form)
     return f"ptr %w, {address.type} {address.ref}"
 
 
@@ -290,14 +312,14 @@ def load(
             c.module, a.space, shape.bytes, aligned.needed, shape.signed, avx512=d.avx512
         )
 
-    def slow() -> list[Val]:
+    def slow(form: linear.Linear | None = None) -> list[Val]:
         if _in_registers(c, a, shape):
             helper = dword_helpers.load(c.module, a.space, aligned.needed, by_lanes)
             rest = f"i32 {exec_.ref}, i32 {c.pc_ref}"
-            got = c.fn.emit_new(f"call {V32} {helper}({_dword_arguments(c, a)}, {rest})")
+            got = c.fn.emit_new(f"call {V32} {helper}({_dword_arguments(c, a, form)}, {rest})")
             return [Val(got, 32, True)]
         buf = data_buffer(c)
-        call(c, by_lanes(), a.full(c), buf, exec_)
+        call(c, by_lanes(), a.full(c, form), buf, exec_)
         return [get(c, buf, 128 * i) for i in range(shape.dwords)]
 
     if a.space == "s":
@@ -310,22 +332,22 @@ def load(
         ok = d.and_(ok, _natural(c, a, align))
         return either(c, _some(c, ok, exec_), lambda: _rows_load(c, p, shape.dwords), slow)
     if a.uniform:
-        address = d.add(d.zext(a.lo, 64) if a.hi is None else d.concat(a.hi, a.lo), a.base)
-        inside, p = _pointer(c, a.space, address, shape.bytes)
-        ok = _some(c, d.and_(inside, _aligned(c, address, align)), exec_)
+        address = d.zext(a.lo, 64) if a.hi is None else d.concat(a.hi, a.lo)
+        inside, p = _inside(c, a.space, address, shape.bytes, a.base)
+        ok = _some(c, d.and_(inside, _aligned_all(c, [address], a.base, align)), exec_)
         return either(c, ok, lambda: _uniform_load(c, p, a.space, shape, volatile), slow)
     if shape.bytes == 12 or _apart(c, shape):
         return _with_mate(c, a, slow) if _in_registers(c, a, shape) else slow()
     if c.lane_stride == 0:
         ok, at = _equal(c, a, shape.bytes, align)
         return either(c, ok, lambda: _shared_load(c, at, a.space, shape, volatile), slow)
-    ok, at = _side_by_side(c, a, shape.bytes, align)
+    ok, at, form = _side_by_side(c, a, shape.bytes, align)
 
     def fast() -> list[Val]:
         buf = data_buffer(c)
         return contiguous.load(c, at, shape.bytes, shape.signed, min(align, 4), volatile, buf)
 
-    return either(c, ok, fast, slow)
+    return either(c, ok, fast, lambda: slow(form))
 
 
 def _some(c: Context, ok: Val, exec_: Val) -> Val:
@@ -359,16 +381,16 @@ def store(c: Context, a: Address, shape: VectorAccess, aligned: Alignment, data:
     def by_lanes() -> str:
         return memory_helpers.store(c.module, a.space, shape.bytes, aligned.needed, avx512=d.avx512)
 
-    def slow() -> list[Val]:
+    def slow(form: linear.Linear | None = None) -> list[Val]:
         if _in_registers(c, a, shape):
             helper = dword_helpers.store(c.module, a.space, aligned.needed, by_lanes)
             rest = f"{V32} {data[0].ref}, i32 {exec_.ref}, i32 {c.pc_ref}"
-            c.fn.do(f"call void {helper}({_dword_arguments(c, a)}, {rest})")
+            c.fn.do(f"call void {helper}({_dword_arguments(c, a, form)}, {rest})")
             return []
         buf = data_buffer(c)
         for i, value in enumerate(data):
             put(c, buf, value, 128 * i)
-        call(c, by_lanes(), a.full(c), buf, exec_)
+        call(c, by_lanes(), a.full(c, form), buf, exec_)
         return []
 
     if a.space == "s":
@@ -390,7 +412,7 @@ def store(c: Context, a: Address, shape: VectorAccess, aligned: Alignment, data:
     if a.uniform or shape.bytes == 12 or _apart(c, shape):
         slow()
         return
-    ok, at = _side_by_side(c, a, shape.bytes, align)
+    ok, at, form = _side_by_side(c, a, shape.bytes, align)
     masked = shape.bytes == 4 and (d.avx512 or a.space == "l")
     if not masked:
         ok = d.and_(ok, d.eq(exec_, const(-1, 32)))
@@ -404,7 +426,7 @@ def store(c: Context, a: Address, shape: VectorAccess, aligned: Alignment, data:
             contiguous.masked_store(c, at, data[0], 4, lanes)
         return []
 
-    either(c, ok, fast, slow)
+    either(c, ok, fast, lambda: slow(form))
 
 
 __all__ = [

@@ -1,0 +1,138 @@
+"""Addresses that are made of one vector by operations with scalars: the vector is tested instead.
+
+Of ``base + 4 * sext(x - n)`` only x differs from lane to lane.  Where x grows by one from lane to
+lane, so does x - n, modulo 2**32; the rest is known of a run (`contiguous`) by its first lane, and
+the accesses that are made of the same x share its test.  An extension to 64 bits is of that kind
+if the run does not leave the narrow numbers, which a scalar says, too.
+
+The vectors of addresses are wanted by the helpers alone then, which get them made anew, so that
+nothing computes them where lanes are side by side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sassxlate.lowering.emulate.wave.access import contiguous
+from sassxlate.lowering.emulate.wave.context import Context
+from sassxlate.lowering.llvm.domain import LlvmDomain
+from sassxlate.lowering.llvm.ir_text import Val, const
+from sassxlate.lowering.target import LANES
+
+_STEPS = 16  # operations of an address that are looked through
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """An operation of a vector with a scalar, or its extension to ``width`` bits."""
+
+    op: str
+    width: int
+    scalar: Val | None = None
+
+    def of(self, d: LlvmDomain, value: Val) -> Val:
+        """The operation, of a vector's values or of one of them."""
+        if self.scalar is None:
+            return d.sext(value, self.width) if self.op == "sext" else d.zext(value, self.width)
+        match self.op:
+            case "add":
+                return d.add(value, self.scalar)
+            case "sub":
+                return d.sub(value, self.scalar)
+            case "mul":
+                return d.mul(value, self.scalar)
+            case _:
+                return d.shl(value, self.scalar)
+
+    def factor(self) -> int:
+        """What it multiplies differences between lanes by."""
+        if self.scalar is None or self.scalar.const is None:
+            return 1
+        return {"mul": self.scalar.const, "shl": 1 << self.scalar.const}.get(self.op, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """``steps`` make the address, without its base, of ``root``, which has to grow by ``stride``
+    from lane to lane."""
+
+    root: Val
+    steps: tuple[_Step, ...]
+    stride: int
+
+    def of(self, d: LlvmDomain, value: Val) -> Val:
+        for step in self.steps:
+            value = step.of(d, value)
+        return value
+
+
+def _before(d: LlvmDomain, value: Val) -> tuple[_Step, Val] | None:
+    """The last operation of a vector, and what it was done to."""
+    op, parts = d.origins.get(value.ref, ("", ()))
+    if op in ("sext", "zext"):
+        return _Step(op, value.width), parts[0]
+    if op not in ("add", "sub", "mul", "shl"):
+        return None
+    a, b = parts
+    if not a.vec and op in ("add", "mul"):
+        a, b = b, a
+    if not a.vec or b.vec or (op in ("mul", "shl") and not b.const):
+        return None
+    if op == "shl" and b.const is not None and b.const >= value.width:
+        return None
+    return _Step(op, value.width, b), a
+
+
+def find(d: LlvmDomain, lo: Val, hi: Val | None, bytes_: int, *, short: bool) -> Linear | None:
+    """How the addresses hi:lo, or lo, of accesses side by side are made of a vector; None if they
+    are not.  ``short``: addresses of 32 bits whose sums may wrap; others are extended to 64."""
+    top = lo if hi is None else d.whole(hi, lo)
+    if top is None or not top.vec:
+        return None
+    root, steps = top, list[_Step]()
+    if hi is None and not short:
+        steps.append(_Step("zext", 64))
+    while len(steps) < _STEPS and (found := _before(d, root)) is not None:
+        step, root = found
+        steps.append(step)
+    total = 1
+    for step in steps:
+        total *= step.factor()
+    if bytes_ % total or not any(step.scalar for step in steps):
+        return None
+    return Linear(root, tuple(reversed(steps)), bytes_ // total)
+
+
+def starts(c: Context, form: Linear) -> contiguous.Starts:
+    """As `contiguous.starts`."""
+    d, root, length = c.d, form.root, contiguous.run_length(c)
+    heads, vector = contiguous.firsts(c, root)
+    offsets = ", ".join(f"i{root.width} {i % length * form.stride}" for i in range(LANES))
+    hit = d.eq(root, d.add(vector, Val(f"<{offsets}>", root.width, True)))
+    ok = d.eq(d.or_(d.mask_of(hit), d.not_(c.state.exec_mask())), const(-1, 32))
+    out: list[Val] = []
+    for head in heads:
+        stride = form.stride
+        for step in form.steps:
+            if step.scalar is None:
+                ok = d.and_(ok, _fits(d, step.op, head, (length - 1) * stride))
+            stride *= step.factor()
+            head = step.of(d, head)
+        out.append(d.zext(head, 64))
+    return contiguous.Starts(ok, out)
+
+
+def _fits(d: LlvmDomain, op: str, head: Val, span: int) -> Val:
+    """Whether a value and the ones up to ``span`` above it are extended alike."""
+    if op == "sext":
+        return d.slt(head, const((1 << (head.width - 1)) - span, head.width))
+    return d.ult(head, const((1 << head.width) - span, head.width))
+
+
+def vector(c: Context, form: Linear) -> Val:
+    """The addresses in all lanes, computed here."""
+    c.fn.memo = {}  # in an arm, which restores it
+    return form.of(c.d, form.root)
+
+
+__all__ = ["Linear", "find", "starts", "vector"]
