@@ -49,13 +49,12 @@ def _random(rng: random.Random) -> tuple[list[Inst | Label], list[list[int]]]:
         elif kind == 4:  # the next block, and the one after
             items += [Inst("s_cbranch_execz", (LabelRef(f"on{number}"),))]
             if rng.random() < 0.5:
-                items.append(Inst("s_nop", ()))
+                items.append(Inst("v_mov_b32", (V(_FIRST + into), I(number))))
+                values[into] = [number if exec_ >> i & 1 else values[into][i] for i in range(32)]
             items.append(Label(f"on{number}"))
         elif kind == 5:
             items.append(Inst("v_mov_b32", (V(_FIRST + into), I(number))))
-            for lane in range(32):
-                if exec_ >> lane & 1:
-                    values[into][lane] = number
+            values[into] = [number if exec_ >> i & 1 else values[into][i] for i in range(32)]
         else:
             a, b = rng.randrange(_COUNT), rng.randrange(_COUNT)
             lanes = (V(_FIRST + into), V(_FIRST + a), V(_FIRST + b))
