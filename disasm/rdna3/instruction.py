@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeAlias
 
+from sassxlate.quick_init import quick_init
+
 
 @dataclass(frozen=True, slots=True)
 class V:
@@ -81,6 +83,7 @@ class InstOrigin:
     offset: int | None = None
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Inst:
     """One instruction: LLVM mnemonic without ``_e32``/``_e64``, operands in LLVM's print order.

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from sassxlate.quick_init import quick_init
+
 RZ = 255  # the index of RZ and, in this representation, of URZ on every architecture
 PT = 7  # the index of PT and UPT
 
@@ -18,6 +20,7 @@ RegFile: TypeAlias = Literal["R", "UR"]
 PredFile: TypeAlias = Literal["P", "UP"]
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Reg:
     """A general or uniform register; ``width`` counts the 32-bit registers from ``index`` on.
@@ -163,6 +166,7 @@ class RegRef:
     index: int
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Instruction:
     """One decoded SASS word.
