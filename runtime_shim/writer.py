@@ -138,6 +138,15 @@ class Writer:
         code, launch = rules.code_object, str(rules.launch)
         return all(hybrid.find(cache, code, launch, who) for who in (self.identity, ""))
 
+    def keeps_in(self, root: Path) -> Path:
+        """The folder below ``root`` for runs with this engine alone, which keeps all of its code
+        there, whatever it costs."""
+        from sassxlate.runtime_shim import paths
+
+        self.keeps = (self.name,)
+        self.place = paths.private_dir(root / f"engine-{self.key}")
+        return self.place
+
     @property
     def key(self) -> str:
         """Of the engine and all that its code depends on."""

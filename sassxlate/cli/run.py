@@ -192,8 +192,7 @@ def command(
     if model is not None or engine not in (None, "rules"):
         engines = writer(engine, model, samples, wanted)
         if engine is not None and engine != "hybrid":
-            cache = paths.private_dir(cache / f"engine-{engines.key}")
-            engines.keeps = (engines.name,)
+            cache = engines.keeps_in(cache)
         engines.place = cache
         _written_before(path, engines, capability)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import click
 from sassxlate.cli.grammar import Command
 from sassxlate.cli.options import (
     cluster_option,
+    engine_options,
     format_option,
     jobs_option,
     matrix_option,
@@ -52,6 +54,7 @@ _TERMINAL_S, _LINES_S = 0.2, 10.0  # between two tellings
 )
 @target_option
 @matrix_option
+@engine_options
 @format_option()
 def command(
     files: tuple[Path, ...],
@@ -61,12 +64,17 @@ def command(
     tier: str,
     target: str,
     matrix: str,
+    engine: str | None,
+    model: str | None,
+    samples: int,
     form: str | None,
 ) -> None:
     """Translate and compile the kernels of FILES (programs, libraries, fat binaries, cubins).
 
     The code is for the device that a program with these files would see, or for SASSXLATE_CC.
     With --cluster the workers find FILES under the same paths, and need not share the cache.
+    With --engine or --model the kernels have the code that `sassxlate run` takes with the same
+    options: best has whole kernels by LLVM where that has no more instructions than the rules.
     What is in the cache already costs little.  Ctrl-C keeps what is done.
 
     The exit status is 0 if all kernels are in the cache, 3 if some are refused (a program that uses
@@ -81,10 +89,21 @@ def command(
     from sassxlate.runtime_shim.service.early.warm import warm
     from sassxlate.runtime_shim.service.server import JOB_LIMIT_S
     from sassxlate.runtime_shim.service.work import default_engine
+    from sassxlate.runtime_shim.writer import writer
 
     target = spelled(target, matrix)
+    asked = model is not None or engine not in (None, "rules")
+    if cluster and asked:
+        raise UsageError("SX0719", "--cluster asks the rules alone: not with --engine or --model")
     root = paths.cache_dir()
     trusted.check_folder(root)
+    translator = default_engine(target_named(target))
+    engines = writer(engine if asked else "rules", model, samples, target)
+    if asked:
+        if engine is not None and engine != "hybrid":
+            root = engines.keeps_in(root)
+        engines.place = root
+        translator = replace(translator, translate=lambda c, k: engines.translate(c, k.name)[0])
     cache = Cache(root, cache_tag(target), size_cap())
     key, device = None, 0
     if record is not None:
@@ -115,7 +134,7 @@ def command(
             result = warm(
                 paths_of,
                 cache,
-                default_engine(target_named(target)),
+                translator,
                 compiles=compiles,
                 record=key,
                 device=device,

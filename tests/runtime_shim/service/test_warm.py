@@ -147,7 +147,7 @@ def test_signal(place: Path) -> None:
 def test_what_is_no_program(place: Path) -> None:
     """Typed errors: nothing to do, no record, no such format."""
     done = _sassxlate("warm")
-    assert (done.returncode, "SX0848" in done.stderr) == (2, True)
+    assert (done.returncode, "SX0719" in done.stderr) == (2, True)
     text = place / "text"
     text.write_text("{}")
     done = _sassxlate("warm", "--kernels-of", text)
@@ -273,3 +273,27 @@ def test_the_line() -> None:
         "[###############...............] 5/10 kernels, 1:10, about 1:05 left"
     )
     assert line(Progress(1, 3, 0, 10, 2.0, None)).endswith("] 0/10+ kernels, 2 s")
+
+
+def test_an_engine_asked_for(place: Path) -> None:
+    """The code is there for runs with the same option alone, and those translate nothing."""
+    program = place / "reduction"
+    done = _sassxlate("warm", "--engine", "best", "--format", "json", program)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["done"] == 2
+    (folder,) = (place / "cache").glob("engine-*")
+    assert not _made(place)
+    before = {p: p.stat().st_mtime_ns for p in folder.rglob("*") if p.is_file()}
+    assert len([p for p in before if p.suffix == ".hybrid"]) == 4  # of the engine, and the cheapest
+    done = _sassxlate("run", "--engine", "best", "--device", "emulator", "--tier", "llvm", "--",
+                      program)  # fmt: skip
+    assert done.stdout.endswith("PASS\n"), done.stdout + done.stderr
+    kinds = (".hsaco", ".launch", ".sxh", ".hybrid")
+    after = {p: p.stat().st_mtime_ns for p in folder.rglob("*") if p.suffix in kinds}
+    assert after == {p: at for p, at in before.items() if p.suffix in kinds}
+
+
+def test_an_engine_is_not_for_a_cluster(place: Path) -> None:
+    done = _sassxlate("warm", "--engine", "best", "--cluster", "tcp://127.0.0.1:1",
+                      place / "reduction")  # fmt: skip
+    assert (done.returncode, "SX0848" in done.stderr) == (2, True)
