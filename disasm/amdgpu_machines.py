@@ -24,15 +24,23 @@ MACHINES: Final[Mapping[int, str]] = MappingProxyType({
 # which our code does not use and no table holds.
 RDNA3: Final = ("gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx1150", "gfx1151", "gfx1152",
                 "gfx1153", "gfx11-generic")  # fmt: skip
+# Those whose instructions are others, for which code is written by LLVM alone, and not read.
+RDNA4: Final = ("gfx1200", "gfx1201", "gfx12-generic")
+RDNA2: Final = ("gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036",
+                "gfx10-3-generic")  # fmt: skip
+CODE_FOR: Final = (*RDNA3, *RDNA4, *RDNA2)
 # Processors whose code runs on all of a family: the version that e_flags must have at least (their
 # code objects are of version 6), and the processor of the family whose place they take where
 # hardware is described.
-GENERIC: Final[Mapping[str, tuple[int, str]]] = MappingProxyType({"gfx11-generic": (1, "gfx1100")})
+GENERIC: Final[Mapping[str, tuple[int, str]]] = MappingProxyType({
+    "gfx10-3-generic": (1, "gfx1030"), "gfx11-generic": (1, "gfx1100"),
+    "gfx12-generic": (1, "gfx1200"),
+})
 GENERIC_SHIFT: Final = 24  # EF_AMDGPU_GENERIC_VERSION_OFFSET, in e_flags
 # A card of each: the identifier of its PCI device (pci.ids, vendor 1002).
 PCI_DEVICES: Final[Mapping[str, int]] = MappingProxyType(
     {"gfx1100": 0x744C, "gfx1101": 0x747E, "gfx1102": 0x7480, "gfx1103": 0x15BF,
-     "gfx1150": 0x150E, "gfx1151": 0x1586}
+     "gfx1150": 0x150E, "gfx1151": 0x1586, "gfx11-generic": 0x744C}
 )  # fmt: skip
 RDNA3_TEXT: Final = f"{', '.join(RDNA3[:-1])} or {RDNA3[-1]}"  # for messages
 _MATRIX: Final = ":matrix-"

@@ -193,8 +193,13 @@ def translate_kernel(
     ``engine``: other writers of code than the rules change what was selected; ``placed`` as in
     :class:`Source`; ``after`` is called with the name and the result of each pass.
 
-    Raises LoweringError, DecodeError or CfgError with the kernel, offset and instruction.
+    Raises LoweringError SX0465 for a target whose instructions the rules do not write; otherwise
+    LoweringError, DecodeError or CfgError with the kernel, offset and instruction.
     """
+    if not target.has_rules:
+        raise LoweringError(
+            "SX0465", f"{target.name} has {target.instructions}'s instructions: --engine llvm"
+        )
     times: list[tuple[str, float]] = []
 
     def watch(step: Pass, value: Any, seconds: float) -> None:

@@ -1,7 +1,8 @@
 """The target: a processor whose code is written, with its registers, limits and entry state.
 
-A target is one value of :class:`Target`.  All here run waves of 32 lanes in CU mode and share the
-instruction set of `sassxlate.disasm.rdna3`, to which the operands below belong.
+A target is one value of :class:`Target`.  All here run waves of 32 lanes in CU mode.  Those with
+RDNA3's instructions share the tables of `sassxlate.disasm.rdna3`, to which the operands below
+belong; for the others (``instructions``) only LLVM writes code (`lowering/tier`).
 
 Sources: LLVM's AMDGPUUsage and the subtarget features in AMDGPU.td, which tests compare with what
 clang's register allocator says (tests/lowering/test_target.py); RDNA3 ISA, 3.3 and 5.6.
@@ -13,9 +14,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
-from sassxlate.disasm.amdgpu_machines import GENERIC, GENERIC_SHIFT, machine_number, parted, spelled
+from sassxlate.disasm.amdgpu_machines import (
+    GENERIC,
+    GENERIC_SHIFT,
+    RDNA2,
+    RDNA4,
+    machine_number,
+    parted,
+    spelled,
+)
 from sassxlate.disasm.rdna3.instruction import I, S, Sp
 from sassxlate.disasm.rdna3.tables.operand_codes import SGPRS, VGPRS
 from sassxlate.errors import LoweringError
@@ -29,6 +38,7 @@ OFF: Final = Sp("off")
 ALL_ONES: Final = I(0xFFFFFFFF)
 ZERO: Final = I(0)
 _FIRST_PAIR: Final = S(0, 2)
+Family: TypeAlias = Literal["RDNA2", "RDNA3", "RDNA4"]
 
 Matrix = Literal["exact", "fast"]
 
@@ -65,6 +75,8 @@ class Target:
     wave in steps of ``vgpr_step``.  ``language`` is the first word of a region's text: that of the
     instruction set, which a model was trained on.  ``cpu_of_llvm`` is the processor that LLVM is
     asked for where the optimising tier writes the code; empty: the target itself.
+    ``instructions`` are the family's; ``like`` names the target of RDNA3 with as many registers,
+    whose rules decide about a kernel's arguments and largest block.
     """
 
     name: str
@@ -73,6 +85,8 @@ class Target:
     language: str = "gfx1100"
     cpu_of_llvm: str = ""
     matrix: Matrix = "exact"  # HMMA as NVIDIA computes it, or by v_wmma (rules/warp/matrix_fast.py)
+    instructions: Family = "RDNA3"
+    like: str = ""
     lanes: int = field(default=LANES, init=False)  # of a wave: the operands above are of 32
     simds: int = 2
     waves: int = 16  # that a SIMD holds
@@ -118,6 +132,16 @@ class Target:
         return self.cpu_of_llvm or self.name
 
     @property
+    def has_rules(self) -> bool:
+        """Whether the rules write code for it; for the others the optimising tier does."""
+        return self.instructions == "RDNA3"
+
+    @property
+    def of_rules(self) -> Target:
+        """The target whose rules' code the optimising tier begins with."""
+        return TARGETS[self.like] if self.like else self
+
+    @property
     def isa(self) -> str:
         """Its name in a code object's metadata (``amdhsa.target``)."""
         return f"amdgcn-amd-amdhsa--{self.name}"
@@ -156,11 +180,14 @@ GFX1150: Final = _GFX115("gfx1150", vgprs_of_simd=1024, vgpr_step=16)
 GFX1151: Final = _GFX115("gfx1151", vgprs_of_simd=1536, vgpr_step=24)
 GFX1152: Final = _GFX115("gfx1152", vgprs_of_simd=1024, vgpr_step=16)
 GFX1153: Final = _GFX115("gfx1153", vgprs_of_simd=1024, vgpr_step=16)
+_RDNA4 = partial(Target, instructions="RDNA4", like="gfx1100", vgprs_of_simd=1536, vgpr_step=24)
+_RDNA2 = partial(Target, instructions="RDNA2", like="gfx1102", vgprs_of_simd=1024, vgpr_step=16)
 
 TARGETS: Final[Mapping[str, Target]] = MappingProxyType({
     target.name: target
     for target in (
         GFX1100, GFX1101, GFX1102, GFX1103, GFX1150, GFX1151, GFX1152, GFX1153, GFX11_GENERIC,
+        *map(_RDNA4, RDNA4), *map(_RDNA2, RDNA2),
     )
 })  # fmt: skip
 DEFAULT: Final = GFX1100

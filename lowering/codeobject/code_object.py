@@ -49,13 +49,18 @@ class KernelImage:
     kernarg_size: int
     max_flat_workgroup_size: int = 1024
     source: str = ""  # the SASS that its code came from, see source_map
-    entry_state: Descriptor | None = None  # another than the one described above
+    entry_state: Descriptor | bytes | None = None  # another than the one described above
 
-    def descriptor(self, target: Target) -> Descriptor:
-        """Its kernel descriptor, without the entry's place."""
-        if self.entry_state is not None:
+    def descriptor(self, target: Target) -> bytes:
+        """Its kernel descriptor, without the entry's place.
+
+        Raises EncodeError SX0530, as :meth:`Descriptor.pack`.
+        """
+        if isinstance(self.entry_state, bytes):
             return self.entry_state
-        return Descriptor(
+        if self.entry_state is not None:
+            return self.entry_state.pack(target)
+        described = Descriptor(
             group_segment_size=self.group_segment,
             private_segment_size=self.private_segment,
             kernarg_size=self.kernarg_size,
@@ -64,6 +69,7 @@ class KernelImage:
             user_sgpr_count=target.user_sgprs,
             enable_private_segment=self.private_segment > 0,
         )
+        return described.pack(target)
 
     def metadata(self, target: Target) -> dict[str, Value]:
         """Its entry in the metadata, keys sorted as LLVM writes them."""
@@ -140,7 +146,7 @@ def write(kernels: Sequence[KernelImage], target: Target) -> bytes:
         functions.append((kernel.name, len(text), len(kernel.code)))
         text += kernel.code
         try:
-            descriptors += kernel.descriptor(target).pack(target)
+            descriptors += kernel.descriptor(target)
         except EncodeError as error:
             raise error.at(kernel=kernel.name) from None
     text = _pad(text + _CODE_END * _PREFETCH, _ALIGN)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from sassxlate.cfg import Cfg
 from sassxlate.disasm.containers.values import Kernel
@@ -12,6 +13,8 @@ from sassxlate.disasm.rdna3.instruction import Item, Label
 from sassxlate.lowering.abi.kernarg import LaunchInfo
 from sassxlate.lowering.codeobject.source_map import origin_texts
 from sassxlate.lowering.select.stages import Selected
+
+NOT_READ: Final = "not read"  # the mnemonic of an instruction whose text is its comment
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +46,12 @@ class Translated:
     program: Program
     items: tuple[Item, ...]
     selected: Selected
+    text: str = ""  # the assembly of code that no table of ours reads: there are no items then
 
     @property
     def assembly(self) -> str:
         """The program as :func:`assembly` prints it, made at each access: few callers print it."""
-        return assembly(self.items, self.program)
+        return self.text or assembly(self.items, self.program)
 
 
 def assembly(items: Sequence[Item], program: Program) -> str:
@@ -57,7 +61,7 @@ def assembly(items: Sequence[Item], program: Program) -> str:
         if isinstance(item, Label):
             lines.append(f"{item.name}:")
             continue
-        text = format_inst(item)
+        text = item.comment if item.op == NOT_READ else format_inst(item)
         comment = f" ; {origin}" if origin else ""
         lines.append(f"  {text:<56} // {offset:06x}{comment}")
     return "\n".join(lines) + "\n"

@@ -13,42 +13,60 @@ from sassxlate.lowering.codeobject.descriptor import Descriptor, unpack
 from sassxlate.lowering.codeobject.msgpack import unpack as unpack_metadata
 from sassxlate.lowering.target import Target
 from sassxlate.lowering.tier.compiler.process import object_file
-from sassxlate.lowering.tier.module import FEATURES, NAME, TRIPLE
+from sassxlate.lowering.tier.families import FAMILIES
+from sassxlate.lowering.tier.families import stand_ins as elsewhere
+from sassxlate.lowering.tier.module import NAME, TRIPLE, features
 from sassxlate.lowering.tier.numbers import stand_ins
 from sassxlate.lowering.tier.refusal import BACKEND, refused
 
 
 @dataclass(frozen=True, slots=True)
 class MachineCode:
-    """``lines``: for each offset in the code where it changes, the line of its debug location."""
+    """``lines``: for each offset in the code where it changes, the line of its debug location.
+
+    ``written`` is the kernel descriptor as LLVM wrote it, and ``texts`` are the instructions' where
+    no table of ours has them; otherwise both are empty.
+    """
 
     code: bytes
     descriptor: Descriptor
     metadata: Mapping[str, Any]
     lines: tuple[tuple[int, int], ...]
+    written: bytes = b""
+    texts: tuple[str, ...] = ()
 
 
 def compiled(text: str, target: Target) -> MachineCode:
     """The machine code of the module's kernel.  Raises Refused SX0464."""
-    elf = Elf(object_file(text, TRIPLE, target.cpu, FEATURES))
+    family = FAMILIES.get(target.instructions)
+    made = object_file(text, TRIPLE, target.cpu, features(target), family is not None)
+    assembly = ""
+    if family is not None:
+        size = int.from_bytes(made[:8], "little")
+        made, assembly = made[8 : 8 + size], made[8 + size :].decode()
+    elf = Elf(made)
     sections = {s.name: s for s in elf.sections}
     if any(s.type == SHT_RELA and s.name == ".rela.text" for s in elf.sections):
         raise refused(BACKEND, "the code has relocations")
     if not {".rodata", ".note", ".text"} <= sections.keys():
         raise refused(BACKEND, "it left the kernel out")  # with features that the target must have
-    descriptor = unpack(bytes(sections[".rodata"].data[: kernel_descriptor.SIZE]), target)
+    written = bytes(sections[".rodata"].data[: kernel_descriptor.SIZE])
+    descriptor = unpack(written, target)
     if descriptor.dynamic_stack:
         raise refused(BACKEND, "a stack whose size is not known")
     rows = [row for table in parse_lines(elf) for row in table.rows if row.section == ".text"]
     starts = [(row.address, row.line) for row in rows if not row.end]
     symbols = [s for t in elf.sections if t.name == ".symtab" for s in elf.symbols(t)]
     found = next(s for s in symbols if s.name == NAME)
-    code, lines = stand_ins.replaced(
-        bytes(sections[".text"].data[found.value : found.value + found.size]),
-        [(at - found.value, line) for at, line in starts],
-    )
+    code = bytes(sections[".text"].data[found.value : found.value + found.size])
+    table = [(at - found.value, line) for at, line in starts]
     note = _metadata(bytes(sections[".note"].data))
-    return MachineCode(code, replace(descriptor, entry=0), note, lines)
+    descriptor = replace(descriptor, entry=0)
+    if family is None:
+        code, lines = stand_ins.replaced(code, table)
+        return MachineCode(code, descriptor, note, lines)
+    done = elsewhere.replaced(code, elsewhere.instructions(assembly, NAME), table, family)
+    return MachineCode(done.code, descriptor, note, done.lines, written, done.texts)
 
 
 def _metadata(note: bytes) -> dict[str, Any]:

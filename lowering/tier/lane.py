@@ -21,6 +21,7 @@ from sassxlate.lowering.abi.kernarg import LaunchInfo, bank_layout
 from sassxlate.lowering.llvm.ir_text import Function, Module, Val, const
 from sassxlate.lowering.select.launch import grid_words, stack_bytes
 from sassxlate.lowering.select.stages import Analysed
+from sassxlate.lowering.target import Target
 from sassxlate.lowering.tier.numbers.domain import LaneDomain
 from sassxlate.lowering.tier.refusal import FORM, refused
 
@@ -49,8 +50,9 @@ def literals(kernel: Kernel) -> bytes:
 class Lane:
     """The function under construction, and where its values are."""
 
-    def __init__(self, found: Analysed, launch: LaunchInfo) -> None:
+    def __init__(self, found: Analysed, launch: LaunchInfo, target: Target) -> None:
         self.found, self.launch, self.kernel = found, launch, found.kernel
+        self.target = target
         self.module = Module()
         self.fn = Function(self.module, "", "")
         self.d = LaneDomain(self.fn)
@@ -272,8 +274,11 @@ class Lane:
 
     def _clock(self, name: str) -> Val:
         if self.ticks is None:  # both words are of one reading
-            given = f"i32 {_REALTIME}"
-            ref = self.intrinsic("i64", "amdgcn.s.sendmsg.rtn.i64", given, "i32 immarg")
+            if self.target.instructions == "RDNA2":
+                ref = self.intrinsic("i64", "amdgcn.s.memrealtime")
+            else:
+                given = f"i32 {_REALTIME}"
+                ref = self.intrinsic("i64", "amdgcn.s.sendmsg.rtn.i64", given, "i32 immarg")
             factor = _CYCLES if name.startswith("SR_CLOCK") else _NANOSECONDS
             self.ticks = self.d.mul(Val(ref, 64, False), const(factor, 64))
         return self.d.extract(self.ticks, 32 if name.endswith("HI") else 0, 32)

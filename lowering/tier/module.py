@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from sassxlate.lowering.target import Target, target_named
+from sassxlate.lowering.target import Family, Target, target_named
 from sassxlate.lowering.tier.control import Blocks
 from sassxlate.lowering.tier.lane import Lane, argument
 from sassxlate.lowering.tier.refusal import FORM, refused
@@ -17,7 +17,17 @@ _UNUSED = (
 )  # fmt: skip
 # LLVM 22 makes v_dot4 of ``a * b - c + ...`` with the sign of ``c`` lost (AMDGPU's combine of dot
 # products): it writes none.
-FEATURES = "+wavefrontsize32,+cumode,-real-true16,-dot7-insts,-dot8-insts"
+_COMMON = "+wavefrontsize32,+cumode"
+_FEATURES: Mapping[Family, str] = {
+    "RDNA2": f"{_COMMON},-dot1-insts,-dot6-insts,-dot7-insts",
+    "RDNA3": f"{_COMMON},-real-true16,-dot7-insts,-dot8-insts",
+    "RDNA4": f"{_COMMON},-real-true16,-dot7-insts,-dot8-insts",
+}
+
+
+def features(target: Target) -> str:
+    """What LLVM may and may not use of a processor."""
+    return _FEATURES[target.instructions]
 
 
 def attributes(lane: Lane, target: Target) -> str:
@@ -31,7 +41,7 @@ def attributes(lane: Lane, target: Target) -> str:
         "denormal-fp-math-f32": "preserve-sign,preserve-sign" if lane.d.flushes else "ieee,ieee",
         "no-trapping-math": "true",
         "target-cpu": target.cpu,
-        "target-features": FEATURES,
+        "target-features": features(target),
         "uniform-work-group-size": "true",
         **{f"amdgpu-no-{name}": "" for name in _UNUSED},
     }
@@ -97,4 +107,4 @@ def text(lane: Lane, blocks: Blocks, target: Target) -> str:
     )
 
 
-__all__ = ["FEATURES", "NAME", "TRIPLE", "parameters", "text"]
+__all__ = ["NAME", "TRIPLE", "features", "parameters", "text"]

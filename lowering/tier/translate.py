@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -20,12 +20,15 @@ from sassxlate.lowering.nans.bits import nan_bits
 from sassxlate.lowering.nans.reads import nvcc_routine
 from sassxlate.lowering.regalloc.allocate import dead_instructions
 from sassxlate.lowering.select.stages import Analysed
-from sassxlate.lowering.select.translated import Translated
+from sassxlate.lowering.select.translated import NOT_READ, Translated, assembly
 from sassxlate.lowering.target import Target
 from sassxlate.lowering.tier import module
 from sassxlate.lowering.tier.backend import MachineCode, compiled
 from sassxlate.lowering.tier.control import Blocks, flushes
+from sassxlate.lowering.tier.families import FAMILIES
+from sassxlate.lowering.tier.families.encodings import places
 from sassxlate.lowering.tier.lane import LINE, Lane
+from sassxlate.lowering.tier.numbers.stand_ins import branches
 from sassxlate.lowering.tier.refusal import BACKEND, FORM, Refused, refused
 from sassxlate.lowering.tier.warp.tests_of_warp import replaced, settled
 from sassxlate.lowering.tier.warp.together import together
@@ -67,7 +70,7 @@ def _written(
     *,
     by_mode: bool,
 ) -> str:
-    lane = Lane(found, rules.launch)
+    lane = Lane(found, rules.launch, target)
     lane.d.flushes = by_mode
     blocks = Blocks(lane, found.cfg, together(found.cfg, found.uniformity, votes))
     blocks.write()
@@ -75,14 +78,14 @@ def _written(
 
 
 def by_tier(rules: Translated, target: Target) -> Translated:
-    """The kernel that the rules translated, with this tier's code.
+    """The kernel that the rules translated (for ``target.of_rules``), with this tier's code.
 
     Raises Refused: SX0460 to SX0464, with the reason.
     """
     name = rules.kernel.name
     try:
         made = compiled(module_text(rules, target), target)
-        items, program = listing(made, rules)
+        items, program = listed(made, rules, target) if made.texts else listing(made, rules)
     except Refused as why:
         raise why.at(kernel=name) from None
     except SassxlateError as why:
@@ -100,7 +103,7 @@ def by_tier(rules: Translated, target: Target) -> Translated:
         kernarg_size=rules.launch.kernarg_size,
         max_flat_workgroup_size=rules.launch.max_threads,
         source=UNALIGNED + source_map(items, program),  # LLVM merges neighbouring accesses
-        entry_state=made.descriptor,
+        entry_state=made.written or made.descriptor,
     )
     report = replace(
         rules.report,
@@ -116,29 +119,55 @@ def by_tier(rules: Translated, target: Target) -> Translated:
         code_object=write_code_object([image], target),
         report=report,
         program=program,
-        items=items,
+        items=() if made.texts else items,
+        text=assembly(items, program) if made.texts else "",
     )
 
 
 def listing(made: MachineCode, rules: Translated) -> tuple[tuple[Item, ...], Program]:
     """The instructions, each with the SASS instruction that its debug location names."""
-    texts = {i.offset: i.text for b in rules.cfg.blocks for i in b.instructions}
-    starts = [at for at, _ in made.lines]
+    origin_at = _origins(made, rules)
     items: list[Item] = []
     offsets: list[int] = []
     at = 0
     while at < len(made.code):
         inst, size = decode(made.code, at)
-        place = bisect_right(starts, at) - 1
-        line = made.lines[place][1] if place >= 0 else 0
-        origin = LINE * (line - 1)
-        if line and origin in texts:
-            inst = inst.with_origin(InstOrigin(texts[origin], origin))
-        items.append(inst)
+        origin = origin_at(at)
+        items.append(inst if origin is None else inst.with_origin(origin))
         offsets.append(at)
         at += size
     assert all(isinstance(i, Inst) for i in items)
     return tuple(items), Program(made.code, tuple(offsets), {})
+
+
+def listed(
+    made: MachineCode, rules: Translated, target: Target
+) -> tuple[tuple[Item, ...], Program]:
+    """The same of instructions that no table of ours has: each is LLVM's text as a comment."""
+    origin_at = _origins(made, rules)
+    spans = places(made.code, FAMILIES[target.instructions])
+    texts = [line for text in made.texts for line in text.split("\n")]
+    items: list[Item] = []
+    for (at, _), text in zip(spans, texts, strict=True):
+        name = text.partition(" ")[0]
+        if branches(name):  # LLVM's text has a label
+            text = f"{name} {int.from_bytes(made.code[at : at + 2], 'little')}"
+        items.append(Inst(NOT_READ, comment=text, origin=origin_at(at)))
+    return tuple(items), Program(made.code, tuple(at for at, _ in spans), {})
+
+
+def _origins(made: MachineCode, rules: Translated) -> Callable[[int], InstOrigin | None]:
+    """The SASS instruction of an offset in the code, by its debug location."""
+    texts = {i.offset: i.text for b in rules.cfg.blocks for i in b.instructions}
+    starts = [at for at, _ in made.lines]
+
+    def origin_at(at: int) -> InstOrigin | None:
+        place = bisect_right(starts, at) - 1
+        line = made.lines[place][1] if place >= 0 else 0
+        origin = LINE * (line - 1)
+        return InstOrigin(texts[origin], origin) if line and origin in texts else None
+
+    return origin_at
 
 
 __all__ = ["by_tier", "module_text"]

@@ -1,7 +1,8 @@
 """The compiler's process: `python -m sassxlate.lowering.tier.compiler FD`, a socket to its parent.
 
-Each request is a JSON list (triple, processor, features) and a module's text; the answer is a byte,
-1 or 0, and the file or LLVM's message.  It ends when the socket does.
+Each request is a JSON list (triple, processor, features, whether listed) and a module's text; the
+answer is a byte, 1 or 0, and what :func:`.passes.object_of` gives or LLVM's message.  It ends when
+the socket does.
 """
 
 from __future__ import annotations

@@ -21,8 +21,9 @@ def _machine(triple: str, cpu: str, features: str) -> llvm.TargetMachine:
     return target.create_target_machine(cpu=cpu, features=features, opt=_LEVEL)
 
 
-def object_of(text: str, triple: str, cpu: str, features: str) -> bytes:
-    """A relocatable file of the optimised module.
+def object_of(text: str, triple: str, cpu: str, features: str, listed: bool = False) -> bytes:
+    """A relocatable file of the optimised module; ``listed``: after its size, in eight bytes, and
+    before the same code as assembly.
 
     Raises RuntimeError if LLVM refuses the module, or has no such backend.  LLVM may also end the
     process.
@@ -34,7 +35,12 @@ def object_of(text: str, triple: str, cpu: str, features: str) -> bytes:
     options = llvm.create_pipeline_tuning_options(speed_level=_LEVEL)
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
-    return bytes(machine.emit_object(module))
+    if not listed:
+        return bytes(machine.emit_object(module))
+    # Code generation changes a module, and depends on the order in which it was built.
+    same = [llvm.parse_assembly(str(module)) for _ in range(2)]
+    made = bytes(machine.emit_object(same[0]))
+    return len(made).to_bytes(8, "little") + made + machine.emit_assembly(same[1]).encode()
 
 
 __all__ = ["object_of"]

@@ -47,7 +47,7 @@ class _Compiler:
             )  # fmt: skip
         return cls(process, Connection(ours.detach()), said)
 
-    def ask(self, target: tuple[str, str, str], text: bytes) -> tuple[bool, bytes]:
+    def ask(self, target: tuple[str, str, str, bool], text: bytes) -> tuple[bool, bytes]:
         """Whether LLVM made a file, and that or its message.  Raises Ended."""
         start = self.said.seek(0, os.SEEK_END)
         try:
@@ -104,13 +104,14 @@ atexit.register(_at_end)
 os.register_at_fork(after_in_child=_in_a_fork)
 
 
-def object_file(text: str, triple: str, cpu: str, features: str) -> bytes:
-    """A relocatable file of the module, by a process of its own.
+def object_file(text: str, triple: str, cpu: str, features: str, listed: bool = False) -> bytes:
+    """A relocatable file of the module, by a process of its own; ``listed``: with its assembly, as
+    :func:`.passes.object_of`.
 
     Raises Refused SX0464 if LLVM refuses the module, or ends its process twice over it: once may
     be for another reason, as when memory was short for a moment.
     """
-    data, target = text.encode(), (triple, cpu, features)
+    data, target = text.encode(), (triple, cpu, features, listed)
     with _lock:
         try:
             made, answer = _once(target, data)
@@ -125,7 +126,7 @@ def object_file(text: str, triple: str, cpu: str, features: str) -> bytes:
     return answer
 
 
-def _once(target: tuple[str, str, str], text: bytes) -> tuple[bool, bytes]:
+def _once(target: tuple[str, str, str, bool], text: bytes) -> tuple[bool, bytes]:
     compiler = _compiler()
     try:
         return compiler.ask(target, text)

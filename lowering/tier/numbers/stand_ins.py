@@ -10,7 +10,6 @@ between two changes of the mode if it needs one.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -20,48 +19,48 @@ from sassxlate.disasm.rdna3 import branch_target, decode, encode
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, V
 from sassxlate.domain.interface import Round
 from sassxlate.lowering.llvm.ir_text import Function, Val
+from sassxlate.lowering.tier.numbers.weave import NEAREST, Piece, woven
 from sassxlate.lowering.tier.refusal import BACKEND, refused
 
 Operation: TypeAlias = Literal["add", "mul", "fma"]
 # s_round_mode: bits 1:0 are for f32, bits 3:2 for f64 and f16.
 _MODES: Final = {Round.UP: 0b0101, Round.DOWN: 0b1010, Round.ZERO: 0b1111}
-_NEAREST: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
-class _Real:
+class Real:
     """An instruction that is stood in for, its number of sources and the mode that it needs."""
 
     op: str
     sources: int
-    mode: int = _NEAREST
+    mode: int = NEAREST
 
 
 # With three sources, one stand-in for each rounding.
 _FUSED: Final = {Round.DOWN: "lerp", Round.UP: "sad.hi.u8", Round.ZERO: "msad.u8"}
-_FUSED_REAL: Final[Mapping[str, _Real]] = MappingProxyType({
+FUSED_REAL: Final[Mapping[str, Real]] = MappingProxyType({
     "v_" + name.replace(".", "_") + ("_u8" if name == "lerp" else ""):
-        _Real("v_fma_f32", 3, _MODES[how])
+        Real("v_fma_f32", 3, _MODES[how])
     for how, name in _FUSED.items()
 })  # fmt: skip
 # With fewer, the last operand of v_sad_u8 says which it is; of doubles the second of
 # v_qsad_pk_u16_u8, or, with three sources, of v_mqsad_u32_u8, whose last one has two of them.
-_NUMBERED: Final = (
-    *(_Real("v_add_f32", 2, mode) for mode in _MODES.values()),
-    *(_Real("v_mul_f32", 2, mode) for mode in _MODES.values()),
-    _Real("v_cvt_u32_f32", 1), _Real("v_cvt_i32_f32", 1),
-    _Real("v_cvt_u32_f64", 1), _Real("v_cvt_i32_f64", 1),
-    _Real("v_max3_f32", 1), _Real("v_pk_max_f16", 1),
-    *(_Real(f"v_{op}_f64", n, mode)
+NUMBERED: Final = (
+    *(Real("v_add_f32", 2, mode) for mode in _MODES.values()),
+    *(Real("v_mul_f32", 2, mode) for mode in _MODES.values()),
+    Real("v_cvt_u32_f32", 1), Real("v_cvt_i32_f32", 1),
+    Real("v_cvt_u32_f64", 1), Real("v_cvt_i32_f64", 1),
+    Real("v_max3_f32", 1), Real("v_pk_max_f16", 1),
+    *(Real(f"v_{op}_f64", n, mode)
       for op, n in (("add", 2), ("mul", 2), ("fma", 3)) for mode in _MODES.values()),
-    *(_Real(f"v_cvt_f32_{kind}32", 1, mode) for kind in "ui" for mode in _MODES.values()),
+    *(Real(f"v_cvt_f32_{kind}32", 1, mode) for kind in "ui" for mode in _MODES.values()),
 )  # fmt: skip
 # NVIDIA's NaN beside the source: see `lowering/builder/canonical_nan.py`.
-_CANONICAL: Final = MappingProxyType({"v_max3_f32": (I(0x7FFFFFFF),) * 2,
+CANONICAL: Final = MappingProxyType({"v_max3_f32": (I(0x7FFFFFFF),) * 2,
                                       "v_pk_max_f16": (I(0x7FFF7FFF),)})  # fmt: skip
-_SINGLE, _DOUBLE, _TRIPLE = "v_sad_u8", "v_qsad_pk_u16_u8", "v_mqsad_u32_u8"
-STAND_INS: Final = frozenset({*_FUSED_REAL, _SINGLE, _DOUBLE, _TRIPLE})
-_RELATIVE = ("s_getpc_b64", "s_call_b64", "s_setpc_b64", "s_swappc_b64")
+SINGLE, DOUBLE, TRIPLE = "v_sad_u8", "v_qsad_pk_u16_u8", "v_mqsad_u32_u8"
+STAND_INS: Final = frozenset({*FUSED_REAL, SINGLE, DOUBLE, TRIPLE})
+RELATIVE = ("s_getpc_b64", "s_call_b64", "s_setpc_b64", "s_swappc_b64")
 
 
 def _call(fn: Function, name: str, kind: str, *args: Val) -> Val:
@@ -71,8 +70,8 @@ def _call(fn: Function, name: str, kind: str, *args: Val) -> Val:
     return Val(fn.emit(f"call {kind} @llvm.amdgcn.{name}({given})"), int(kind[1:]), False)
 
 
-def _number(of: _Real) -> Val:
-    n = _NUMBERED.index(of)
+def _number(of: Real) -> Val:
+    n = NUMBERED.index(of)
     return Val(str(n), 32, False, n)
 
 
@@ -82,16 +81,16 @@ def rounded(fn: Function, op: Operation, how: Round, *args: Val) -> Val:
         return _rounded_double(fn, op, how, *args)
     if op == "fma":
         return _call(fn, _FUSED[how], "i32", *args)
-    return _call(fn, "sad.u8", "i32", *args, _number(_Real(f"v_{op}_f32", 2, _MODES[how])))
+    return _call(fn, "sad.u8", "i32", *args, _number(Real(f"v_{op}_f32", 2, _MODES[how])))
 
 
 def _rounded_double(fn: Function, op: Operation, how: Round, *args: Val) -> Val:
     # A constant would mean another number to the real instruction.
     first, *others = [a if a.const is None else _register(fn, a) for a in args]
     if op != "fma":
-        number = _number(_Real(f"v_{op}_f64", 2, _MODES[how]))
+        number = _number(Real(f"v_{op}_f64", 2, _MODES[how]))
         return _call(fn, "qsad.pk.u16.u8", "i64", first, number, *others)
-    number = _number(_Real("v_fma_f64", 3, _MODES[how]))
+    number = _number(Real("v_fma_f64", 3, _MODES[how]))
     pair = "poison"
     for place, value in enumerate(others):
         pair = fn.emit(f"insertelement <2 x i64> {pair}, i64 {value.ref}, i64 {place}")
@@ -112,7 +111,7 @@ def _register(fn: Function, value: Val) -> Val:
 
 def converted(fn: Function, a: Val, signed: bool) -> Val:
     """A binary32 or binary64 number as 32-bit integer: towards zero, saturated, 0 for NaN."""
-    number = _number(_Real(f"v_cvt_{'i' if signed else 'u'}32_f{a.width}", 1))
+    number = _number(Real(f"v_cvt_{'i' if signed else 'u'}32_f{a.width}", 1))
     if a.width == 32:
         return _call(fn, "sad.u8", "i32", a, Val("0", 32, False, 0), number)
     wide = _call(fn, "qsad.pk.u16.u8", "i64", a, number, Val("0", 64, False, 0))
@@ -125,57 +124,59 @@ def from_integer(fn: Function, a: Val, signed: bool, how: Round) -> Val:
     LLVM 22 ends on some of these if they are the same in all lanes ("illegal VGPR to SGPR copy"):
     it is not told so.
     """
-    number = _number(_Real(f"v_cvt_f32_{'i' if signed else 'u'}32", 1, _MODES[how]))
+    number = _number(Real(f"v_cvt_f32_{'i' if signed else 'u'}32", 1, _MODES[how]))
     return _call(fn, "sad.u8", "i32", _register(fn, a), Val("0", 32, False, 0), number)
 
 
 def canonical(fn: Function, a: Val, *, halves: bool) -> Val:
     """A binary32 number, or two halves, whose NaN are NVIDIA's."""
-    number = _number(_Real("v_pk_max_f16" if halves else "v_max3_f32", 1))
+    number = _number(Real("v_pk_max_f16" if halves else "v_max3_f32", 1))
     return _call(fn, "sad.u8", "i32", a, Val("0", 32, False, 0), number)
 
 
-def _real(inst: Inst) -> tuple[_Real, Inst]:
+def _real(inst: Inst) -> tuple[Real, Inst]:
     """What an instruction stands for."""
     vdst, *sources = inst.args
-    fused = _FUSED_REAL.get(inst.op)
+    fused = FUSED_REAL.get(inst.op)
     if fused is None:
-        number = sources[2 if inst.op == _SINGLE else 1]
-        if not isinstance(number, I) or not 0 <= number.value < len(_NUMBERED):
+        number = sources[2 if inst.op == SINGLE else 1]
+        if not isinstance(number, I) or not 0 <= number.value < len(NUMBERED):
             raise refused(BACKEND, "a stand-in without its number")
-        real = _NUMBERED[number.value]
+        real = NUMBERED[number.value]
     else:
         real = fused
     if inst.dpp or inst.clamp or inst.neg or inst.abs:
         raise refused(BACKEND, "a stand-in with modifiers")
     args = sources[: real.sources]
-    if inst.op in (_DOUBLE, _TRIPLE):
+    if inst.op in (DOUBLE, TRIPLE):
         vdst, args = _of_doubles(inst, real)
-    if real.op in _CANONICAL:
+    if real.op in CANONICAL:
         if isinstance(args[0], I):  # LLVM found out that it is always the same
-            return real, Inst("v_mov_b32", (vdst, I(_of_constant(args[0].value, real.op))))
-        args[:0] = _CANONICAL[real.op][:1]
-        args += _CANONICAL[real.op][1:]
+            return real, Inst("v_mov_b32", (vdst, I(canonical_constant(args[0].value, real.op))))
+        args[:0] = CANONICAL[real.op][:1]
+        args += CANONICAL[real.op][1:]
     return real, replace(inst, op=real.op, args=(vdst, *args), enc="e64")
 
 
-def _of_doubles(inst: Inst, real: _Real) -> tuple[V, list[Arg]]:
+def _of_doubles(inst: Inst, real: Real) -> tuple[V, list[Arg]]:
     """The destination and the sources of an instruction on binary64."""
     vdst, first, _, last = inst.args
     assert isinstance(vdst, V)
     if real.sources == 1:
+        if isinstance(first, I) and 64 < first.value < (1 << 32) - 16:  # a literal is its high word
+            raise refused(BACKEND, "a stand-in of doubles with a constant")
         return V(vdst.index), [first]
-    if inst.op == _TRIPLE:
+    if inst.op == TRIPLE:
         assert isinstance(last, V)
         args: list[Arg] = [first, V(last.index, 2), V(last.index + 2, 2)]
     else:
         args = [first, last]
-    if (inst.op == _TRIPLE) != (real.sources == 3) or any(isinstance(a, I) for a in args):
+    if (inst.op == TRIPLE) != (real.sources == 3) or any(isinstance(a, I) for a in args):
         raise refused(BACKEND, "a stand-in of doubles with a constant")
     return V(vdst.index, 2), args
 
 
-def _of_constant(value: int, op: str) -> int:
+def canonical_constant(value: int, op: str) -> int:
     """A constant with NVIDIA's NaN."""
     if op == "v_max3_f32":
         return 0x7FFFFFFF if value & 0x7FFFFFFF > 0x7F800000 else value
@@ -196,55 +197,32 @@ def replaced(
         at += size
     if not any(i.op in STAND_INS for _, i in insts):
         return code, tuple(lines)
-    if any(i.op in _RELATIVE for _, i in insts):
+    if any(i.op in RELATIVE for _, i in insts):
         raise refused(BACKEND, "roundings beside addresses of code")
-    places: dict[int, int] = {}  # of old offsets
-    out: list[tuple[int, Inst | bytes]] = []  # with the old offset of a branch
-    targets = {branch_target(i, at) for at, i in insts if _branches(i)}
-    here, mode = 0, _NEAREST
-    for position, (at, inst) in enumerate(insts):
-        places[at] = here
-        end = insts[position + 1][0] if position + 1 < len(insts) else len(code)
-        new: list[Inst | bytes] = [inst if _branches(inst) else code[at:end]]
+    ends = [*(at for at, _ in insts[1:]), len(code)]
+    pieces: list[Piece] = []
+    for (at, inst), end in zip(insts, ends, strict=True):
+        data = code[at:end]
         if inst.op in STAND_INS:
             real, stood_for = _real(inst)
-            new = [stood_for]
-            if real.mode:
-                new = [_set(real.mode), stood_for, _set(_NEAREST)]
-                if mode == real.mode and at not in targets:  # it follows one with this mode
-                    here -= len(encode(_set(_NEAREST)))
-                    out.pop()
-                    places[at] = here
-                    new = new[1:]
-            mode = real.mode
+            pieces.append(Piece(at, data, real=encode(stood_for), mode=real.mode))
         else:
-            mode = _NEAREST
-        for part in new:
-            out.append((at, part))
-            here += len(part if isinstance(part, bytes) else encode(part))
-    places[len(code)] = here
-    done = b"".join(_moved(inst, at, places) for at, inst in out)
-    starts = sorted(places)
-    return done, tuple((places[starts[bisect_right(starts, a) - 1]], line) for a, line in lines)
+            pieces.append(Piece(at, data, branch_target(inst, at) if branches(inst.op) else None))
+    done = woven(pieces, lines, _set)
+    return done.code, done.lines
 
 
-def _set(mode: int) -> Inst:
-    return Inst("s_round_mode", (), imm=mode)
+def _set(mode: int) -> bytes:
+    return encode(Inst("s_round_mode", (), imm=mode))
 
 
-def _branches(inst: Inst) -> bool:
-    return inst.op == "s_branch" or inst.op.startswith("s_cbranch_")
+def branches(op: str) -> bool:
+    """Whether an instruction is a branch with a distance."""
+    return op == "s_branch" or op.startswith("s_cbranch_")
 
 
-def _moved(part: Inst | bytes, at: int, places: Mapping[int, int]) -> bytes:
-    if isinstance(part, bytes):
-        return part
-    if not _branches(part):
-        return encode(part)
-    distance = places[branch_target(part, at)] - places[at] - 4
-    if not -(1 << 15) <= distance // 4 < 1 << 15:
-        raise refused(BACKEND, "a branch too far")
-    return encode(replace(part, imm=distance // 4))
-
-
-__all__ = ["Operation", "canonical", "converted", "from_integer", "replaced", "rounded"]
+__all__ = [
+    "CANONICAL", "DOUBLE", "FUSED_REAL", "NUMBERED", "RELATIVE", "SINGLE", "STAND_INS", "TRIPLE",
+    "Operation", "Real", "branches", "canonical", "canonical_constant", "converted",
+    "from_integer", "replaced", "rounded",
+]  # fmt: skip
