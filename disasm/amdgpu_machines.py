@@ -29,13 +29,17 @@ RDNA4: Final = ("gfx1200", "gfx1201", "gfx12-generic")
 RDNA2: Final = ("gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036",
                 "gfx10-3-generic")  # fmt: skip
 CODE_FOR: Final = (*RDNA3, *RDNA4, *RDNA2)
+CODE_FOR_TEXT: Final = f"{', '.join(RDNA3)}; by LLVM alone {', '.join((*RDNA4, *RDNA2))}"
 # Processors whose code runs on all of a family: the version that e_flags must have at least (their
 # code objects are of version 6), and the processor of the family whose place they take where
 # hardware is described.
-GENERIC: Final[Mapping[str, tuple[int, str]]] = MappingProxyType({
-    "gfx10-3-generic": (1, "gfx1030"), "gfx11-generic": (1, "gfx1100"),
-    "gfx12-generic": (1, "gfx1200"),
-})
+GENERIC: Final[Mapping[str, tuple[int, str]]] = MappingProxyType(
+    {
+        "gfx10-3-generic": (1, "gfx1030"),
+        "gfx11-generic": (1, "gfx1100"),
+        "gfx12-generic": (1, "gfx1200"),
+    }
+)
 GENERIC_SHIFT: Final = 24  # EF_AMDGPU_GENERIC_VERSION_OFFSET, in e_flags
 # A card of each: the identifier of its PCI device (pci.ids, vendor 1002).
 PCI_DEVICES: Final[Mapping[str, int]] = MappingProxyType(

@@ -198,7 +198,7 @@ def translate_kernel(
     """
     if not target.has_rules:
         raise LoweringError(
-            "SX0465", f"{target.name} has {target.instructions}'s instructions: --engine llvm"
+            "SX0465", f"{target.name} has {target.instructions}'s instructions, the rules RDNA3's"
         )
     times: list[tuple[str, float]] = []
 

@@ -132,6 +132,11 @@ class Target:
         return self.cpu_of_llvm or self.name
 
     @property
+    def end_program(self) -> bytes:
+        """s_endpgm."""
+        return bytes.fromhex("000081bf" if self.instructions == "RDNA2" else "0000b0bf")
+
+    @property
     def has_rules(self) -> bool:
         """Whether the rules write code for it; for the others the optimising tier does."""
         return self.instructions == "RDNA3"

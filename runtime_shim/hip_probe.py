@@ -133,18 +133,15 @@ def _visible(takers: list[int]) -> str:
 
 def empty_kernel(name: str) -> bytes:
     """The code object of a kernel that does nothing, for a target."""
-    from sassxlate.disasm.rdna3 import assemble
-    from sassxlate.disasm.rdna3.instruction import Inst
     from sassxlate.lowering.codeobject.code_object import KernelImage, write
     from sassxlate.lowering.target import target_named
 
-    program = assemble([Inst("s_endpgm", ())])
     target = target_named(name)
     return write(
         [
             KernelImage(
                 name="empty",
-                code=program.data,
+                code=target.end_program,
                 vgprs=1,
                 sgprs=target.sgprs,
                 group_segment=0,

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from sassxlate.disasm.amdgpu_machines import RDNA3
+from sassxlate.disasm.amdgpu_machines import RDNA3, parted
+from sassxlate.errors import ModelError
 from sassxlate.notes import shows_progress
 from sassxlate.runtime_shim.cache import place as _cache_place
 
@@ -79,7 +80,8 @@ class Writer:
         engine = self.engine
         if engine is None:
             target = target_named(self.target)
-            done = translate_kernel(cubin, name, target=target, placed=placed, after=after)
+            first = target.of_rules if self.tier else target
+            done = translate_kernel(cubin, name, target=first, placed=placed, after=after)
             if not self.tier:
                 return done, None
             from sassxlate.lowering.tier.report import chosen
@@ -169,13 +171,20 @@ def _selected(kernels: Iterable[tuple[Cubin, str]], target: str) -> Iterator[Sel
 
 
 def writer(engine: str | None, model: str | None, samples: int, target: str = RDNA3[0]) -> Writer:
-    """The engine that the options name, for a target; without any, what is usual here.
+    """The engine that the options name, for a target; without any, what is usual here.  For a
+    target that is not of RDNA3 it is the optimising tier.
 
-    ModelError SX1001 to SX1013 for a model or a proposer's file that cannot be used.
+    ModelError SX1008 for an engine that writes no code for the target, SX1001 to SX1013 for a model
+    or a proposer's file that cannot be used.
     """
     from sassxlate.llm.engine import choose
 
     name = engine
+    if parted(target)[0] not in RDNA3:
+        name = name or "llvm"
+        if name not in choose.TIER:
+            text = f"--engine {name} writes no code for {target}: --engine llvm does"
+            raise ModelError("SX1008", text)
     if name is None:
         name = "hybrid" if model is not None else choose.usual(model)
     # The rules remember nothing: no cache is opened for them.

@@ -25,17 +25,20 @@ def identity(name: str) -> str:
 def chosen(rules: Translated, target: Target, name: str) -> tuple[Translated, EngineReport]:
     """The kernel by the tier (``llvm``), or by the tier if that has fewer instructions (``best``);
     the rules' code if it is refused.  The report has the kernel as its one region, with the numbers
-    of instructions as costs."""
+    of instructions as costs.  Raises Refused if the target has no rules."""
     started = time.perf_counter()
     mine: Translated | None = None
     detail = ""
     try:
         mine = by_tier(rules, target)
     except Refused as why:
+        if not target.has_rules:
+            raise
         detail = f"{why.code}: {why.where}: {why.message}"
     theirs = rules.report.rdna_instructions
     count = None if mine is None else mine.report.rdna_instructions
-    taken = mine is not None and (name == "llvm" or mine.report.rdna_instructions <= theirs)
+    always = name == "llvm" or not target.has_rules
+    taken = mine is not None and (always or mine.report.rdna_instructions <= theirs)
     instructions = [i for b in rules.cfg.blocks for i in b.instructions]
     region = BlockReport(
         block=0,

@@ -85,7 +85,12 @@ def default_engine(target: Target = DEFAULT) -> Engine:
     from sassxlate.lowering.emulate.image import helper_objects
 
     def translate(cubin: Cubin, kernel: Kernel) -> TranslatedKernel:
-        return pipeline.translate_kernel(cubin, kernel.name, target=target)
+        done = pipeline.translate_kernel(cubin, kernel.name, target=target.of_rules)
+        if target.has_rules:
+            return done
+        from sassxlate.lowering.tier.translate import by_tier
+
+        return by_tier(done, target)
 
     def compile_one(code: bytes, kernel: str, strict: bool, counts: bool, turns: bool) -> bytes:
         return emulate.compile_code_object(code, kernel, strict=strict, counts=counts, turns=turns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sassxlate.disasm.amdgpu_machines import RDNA3
+from sassxlate.disasm.amdgpu_machines import CODE_FOR, RDNA3
 from sassxlate.errors import SassxlateError
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ def translate(
     from sassxlate.llm.engine import choose
     from sassxlate.runtime_shim.writer import writer
 
-    if target not in RDNA3:
-        raise UsageError("SX0880", f"target {target!r} is not one of {', '.join(RDNA3)}")
+    if target not in CODE_FOR:
+        raise UsageError("SX0880", f"target {target!r} is not one of {', '.join(CODE_FOR)}")
     if not choose.is_engine(engine):
         known = ", ".join(choose.NAMES)
         raise ModelError("SX1008", f"{engine!r} is not one of {known}, nor FILE.py:NAME")

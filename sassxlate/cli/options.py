@@ -13,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from sassxlate.cli.kernel_names import KernelName
-from sassxlate.disasm.amdgpu_machines import RDNA3
+from sassxlate.disasm.amdgpu_machines import CODE_FOR, CODE_FOR_TEXT, RDNA3
 from sassxlate.llm.engine import choose
 from sassxlate.notes import note
 from sassxlate.output import write_whole
@@ -84,11 +84,12 @@ def target_option(function: _F) -> _F:
     """``--target``, the AMD processor that code is for."""
     return click.option(
         "--target",
-        type=click.Choice(RDNA3),
+        type=click.Choice(CODE_FOR),
         default=RDNA3[0],
         show_default=True,
         envvar="SASSXLATE_TARGET",
-        help="The AMD processor that code is for.",
+        metavar="PROCESSOR",
+        help=f"The AMD processor that code is for: {CODE_FOR_TEXT}.",
     )(function)
 
 

@@ -20,7 +20,7 @@ from sassxlate.cli.options import (
     show_defects,
     target_option,
 )
-from sassxlate.disasm.amdgpu_machines import spelled
+from sassxlate.disasm.amdgpu_machines import RDNA3, spelled
 from sassxlate.errors import SassxlateError, UsageError
 from sassxlate.files import replace_file
 from sassxlate.lowering.report.pages import begin
@@ -225,6 +225,8 @@ def command(
     off = strict or interleave or card is not None
     found = None if off else hip_probe.chosen(device, target)
     hip = str(card.userland.hip) if card else found.path if found else None
+    if target not in RDNA3 and (card is not None or hip is None):
+        raise UsageError("SX0719", f"the emulated device runs no code for {target}")
     settings["SASSXLATE_HIP"] = hip or str(libraries / "libamdhip64.so")
     if found and found.visible is not None:
         settings["HIP_VISIBLE_DEVICES"] = found.visible

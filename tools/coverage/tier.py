@@ -52,7 +52,7 @@ def outcome(cubin: Cubin, name: str, target: Target, *, text: bool) -> dict[str,
     instruction, and seconds of processor time of the tier alone (not of LLVM's process)."""
     row: dict[str, Any] = {"kernel": name, "arch": cubin.arch}
     try:
-        rules = translate_kernel(cubin, name, target=target)
+        rules = translate_kernel(cubin, name, target=target.of_rules)
     except SassxlateError as why:
         return {**row, "took": "nothing", "code": why.code, "why": why.message}
     started = time.process_time()

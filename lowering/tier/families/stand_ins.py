@@ -18,7 +18,7 @@ from sassxlate.lowering.tier.numbers.stand_ins import Real, branches
 from sassxlate.lowering.tier.numbers.weave import Piece, Woven, woven
 from sassxlate.lowering.tier.refusal import BACKEND, refused
 
-_VGPR: Final = 256  # sources from here on
+_VECTORS: Final = 256  # sources from here on
 _INTEGERS: Final = range(128, 209)  # 0 to 64, then -1 to -16
 _FLOATS: Final = {
     240 + n: bits
@@ -156,9 +156,9 @@ class _StandIn:
         return _FLOATS.get(source)
 
     def _text(self, source: int, width: int) -> str:
-        if source < _VGPR:
+        if source < _VECTORS:
             return self.texts[source]
-        n = source - _VGPR
+        n = source - _VECTORS
         return f"v{n}" if width == 1 else f"v[{n}:{n + width - 1}]"
 
     def _vop3(self, op: str, args: list[int], width: int, of_result: int) -> tuple[bytes, str]:
@@ -168,20 +168,22 @@ class _StandIn:
         if LITERAL in args:
             data += self.literal.to_bytes(4, "little")
         name = op if 0x140 <= opcode < 0x180 or opcode >= 0x200 else f"{op}_e64"
-        said = [self._text(self.vdst + _VGPR, of_result), *(self._text(a, width) for a in args)]
+        said = [self._text(self.vdst + _VECTORS, of_result), *(self._text(a, width) for a in args)]
         return data, f"{name} {', '.join(said)}"
 
     def _canonical(self, op: str, source: int) -> tuple[bytes, str]:
         """NVIDIA's NaN for any: the maximum with one, on both sides unless the first of two is
         the maximum."""
-        vdst = f"v{self.vdst}"
+        vdst, text = f"v{self.vdst}", self._text(source, 1)
         known = self._constant(source)
         if known is not None:
             word = stand_ins.canonical_constant(known, op)
-            data = struct.pack("<II", 0x7E0002FF | self.vdst << 17, word)
+            move = 0x7E000200 | self.vdst << 17
+            if word == known and source != LITERAL:
+                return (move | source).to_bytes(4, "little"), f"v_mov_b32_e32 {vdst}, {text}"
+            data = struct.pack("<II", move | LITERAL, word)
             return data, f"v_mov_b32_e32 {vdst}, {word:#x}"
         nan, name = _NAN[op], self.family.names.get(op, op)
-        text = self._text(source, 1)
         if op == "v_max3_f32":
             first = 0x35 << 26 | self.family.opcodes[op] << 16 | self.vdst
             second = LITERAL | source << 9 | LITERAL << 18
@@ -190,7 +192,7 @@ class _StandIn:
             ), f"{name} {vdst}, {nan:#x}, {text}, {nan:#x}"
         data, said = self._packed(LITERAL, source, nan), f"{name} {vdst}, {nan:#x}, {text}"
         if not self.family.maximum_of_nans:
-            data += self._packed(self.vdst + _VGPR, LITERAL, nan)
+            data += self._packed(self.vdst + _VECTORS, LITERAL, nan)
             said += f"\n{name} {vdst}, {vdst}, {nan:#x}"
         return data, said
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from sassxlate.cli import cli, doctor
 from sassxlate.cli.options import target_option
-from sassxlate.disasm.amdgpu_machines import RDNA3
+from sassxlate.disasm.amdgpu_machines import CODE_FOR, RDNA3
 from sassxlate.disasm.rdna3.instruction import Item
 from sassxlate.errors import LoweringError, SassxlateError
 from sassxlate.lowering import pipeline
@@ -71,7 +71,7 @@ def test_one_definition() -> None:
     for name, option in found.items():
         assert option.to_info_dict() == wanted.to_info_dict(), name
     assert isinstance(wanted.type, click.Choice)
-    assert tuple(wanted.type.choices) == RDNA3
+    assert tuple(wanted.type.choices) == CODE_FOR
     assert wanted.envvar == "SASSXLATE_TARGET"
 
 
