@@ -13,7 +13,7 @@ from sassxlate.lowering.target import DEFAULT, Target
 from sassxlate.lowering.tier import translate
 from sassxlate.lowering.tier.backend import MachineCode, compiled
 from sassxlate.lowering.tier.compiler.process import object_file
-from sassxlate.lowering.tier.module import FEATURES, TRIPLE
+from sassxlate.lowering.tier.module import TRIPLE, features
 from sassxlate.lowering.tier.refusal import BACKEND, Refused
 from sassxlate.lowering.tier.report import chosen
 from tests.lowering.emulated import load
@@ -37,7 +37,7 @@ DEATHS = {
 
 
 def _object(text: str) -> bytes:
-    return object_file(text, TRIPLE, DEFAULT.name, FEATURES)
+    return object_file(text, TRIPLE, DEFAULT.name, features(DEFAULT))
 
 
 @pytest.mark.parametrize("how", DEATHS)
