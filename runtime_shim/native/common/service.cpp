@@ -1,5 +1,6 @@
 #include "service.h"
 
+#include "../hip/target.h"
 #include "carried.h"
 #include "files.h"
 #include "log.h"
@@ -184,7 +185,7 @@ std::string cache_tag(std::string &error) {
   std::lock_guard<std::mutex> guard(mutex);
   if (!known.empty()) return known;
   std::string name = env_string("SASSXLATE_TARGET"), matrix = env_string("SASSXLATE_MATRIX");
-  if (!matrix.empty() && matrix != "exact") name = (name.empty() ? "gfx1100" : name) + ":matrix-" + matrix;
+  if (!matrix.empty() && matrix != "exact") name = (name.empty() ? std::string(sx::kTargets[0].name) : name) + ":matrix-" + matrix;
   std::string asked = name.empty() ? "" : ",\"target\":" + json::quote(name);
   ServiceReply reply = service_call("{\"op\":\"tag\"" + asked + "}");
   if (!reply.answered) {
