@@ -25,7 +25,9 @@ from sassxlate.notes import quiet
 from sassxlate.output import print_json
 
 if TYPE_CHECKING:
+    from sassxlate.disasm.containers.values import Cubin, Kernel
     from sassxlate.runtime_shim.service.early.warm import Progress
+    from sassxlate.runtime_shim.service.work import TranslatedKernel
 
 EXIT_REFUSED = 3
 EXIT_INTERRUPTED = 130
@@ -103,7 +105,11 @@ def command(
         if engine is not None and engine != "hybrid":
             root = engines.keeps_in(root)
         engines.place = root
-        translator = replace(translator, translate=lambda c, k: engines.translate(c, k.name)[0])
+
+        def translate(cubin: Cubin, kernel: Kernel) -> TranslatedKernel:
+            return engines.translate(cubin, kernel.name)[0]
+
+        translator = replace(translator, translate=translate)
     cache = Cache(root, cache_tag(target), size_cap())
     key, device = None, 0
     if record is not None:

@@ -147,7 +147,7 @@ def test_signal(place: Path) -> None:
 def test_what_is_no_program(place: Path) -> None:
     """Typed errors: nothing to do, no record, no such format."""
     done = _sassxlate("warm")
-    assert (done.returncode, "SX0719" in done.stderr) == (2, True)
+    assert (done.returncode, "SX0848" in done.stderr) == (2, True)
     text = place / "text"
     text.write_text("{}")
     done = _sassxlate("warm", "--kernels-of", text)
@@ -296,4 +296,4 @@ def test_an_engine_asked_for(place: Path) -> None:
 def test_an_engine_is_not_for_a_cluster(place: Path) -> None:
     done = _sassxlate("warm", "--engine", "best", "--cluster", "tcp://127.0.0.1:1",
                       place / "reduction")  # fmt: skip
-    assert (done.returncode, "SX0848" in done.stderr) == (2, True)
+    assert (done.returncode, "SX0719" in done.stderr) == (2, True)
