@@ -12,37 +12,35 @@ from sassxlate.disasm.containers.code_object import is_code_object
 from sassxlate.errors import ContainerError, UsageError, Where
 
 
+def read_bytes(path: str) -> bytes:
+    """All of a file, or of standard input for ``-``.  ContainerError SX0101."""
+    if path != "-":
+        return read_file(path)
+    try:
+        return sys.stdin.buffer.read()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ContainerError("SX0101", f"cannot read the file: {reason}", Where(_STDIN)) from None
+
+
+def shown_name(path: str) -> str:
+    """The file's name for messages."""
+    return _STDIN if path == "-" else path
+
+
 def read_text(path: str) -> str:
     """A text file, or standard input for ``-``; bytes that are not UTF-8 are kept, because
     comments may hold them.  ContainerError SX0101."""
-    if path != "-":
-        data = read_file(path)
-    else:
-        try:
-            data = sys.stdin.buffer.read()
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise ContainerError(
-                "SX0101", f"cannot read the file: {reason}", Where("<stdin>")
-            ) from None
-    return data.decode("utf-8", "surrogateescape")
+    return read_bytes(path).decode("utf-8", "surrogateescape")
 
 
 _HEAD = 24  # bytes that distinguish a code object from other files
+_STDIN = "<stdin>"
 
 
 def read_input(path: str) -> LoadedFile:
     """The file, or standard input for ``-``."""
-    if path == "-":
-        try:
-            data = sys.stdin.buffer.read()
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise ContainerError(
-                "SX0101", f"cannot read the file: {reason}", Where("<stdin>")
-            ) from None
-        return load_bytes(data, "<stdin>")
-    return load(path)
+    return load_bytes(read_bytes(path), _STDIN) if path == "-" else load(path)
 
 
 def read_code_object(path: str) -> bytes | None:
@@ -102,9 +100,10 @@ CodeOf: TypeAlias = Callable[[LoadedFile, str | None], LoadedFile]
 
 def no_match(path: str, kernels: Sequence[str], arch: str | None) -> UsageError:
     """The error for a filter that matches nothing."""
-    asked = " ".join((*kernels, arch or "")).strip()
-    text = f"no kernel matches {asked}" if asked else "the file holds no kernel"
-    return UsageError("SX0802", text, Where(path))
+    what = f"no kernel matches {' '.join(k or repr(k) for k in kernels)}" if kernels else ""
+    if arch:
+        what = f"{what or 'the file holds no kernel'} for {arch}"
+    return UsageError("SX0802", what or "the file holds no kernel", Where(shown_name(path)))
 
 
 def parse_arch(text: str) -> tuple[int, str]:

@@ -11,8 +11,8 @@ their callers.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from sassxlate.disasm.containers.demangle import demangle
 from sassxlate.disasm.containers.elf import Elf
@@ -91,6 +91,17 @@ class HostGraph:
     places_of: dict[tuple[int, int], list[int]] = field(
         default_factory=dict[tuple[int, int], "list[int]"]
     )
+
+    def of_kernels(self, stubs: Collection[int]) -> HostGraph:
+        """The same program with these kernels alone, by their stubs; launches of unknown kernels
+        stay."""
+        kernels = {stub: kernel for stub, kernel in self.kernels.items() if stub in stubs}
+        launches = [
+            replace(one, stubs=tuple(s for s in one.stubs if s in kernels))
+            for one in self.launches
+            if not one.stubs or any(s in kernels for s in one.stubs)
+        ]
+        return replace(self, kernels=kernels, launches=launches)
 
     def places(self, function: int, stub: int) -> list[int]:
         """Where a function launches a kernel, itself or by a call of its stub."""

@@ -10,7 +10,7 @@ import re
 import struct
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -73,6 +73,22 @@ class CallGraph:
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
+
+    def called_from(self, names: Collection[str]) -> CallGraph:
+        """The part that calls of these functions reach."""
+        callees: dict[str, list[str]] = defaultdict(list)
+        for edge in self.edges:
+            callees[edge.caller].append(edge.callee)
+        reached, work = set(names), list(names)
+        while work:
+            for callee in callees[work.pop()]:
+                if callee not in reached:
+                    reached.add(callee)
+                    work.append(callee)
+        return CallGraph(
+            tuple(node for node in self.nodes if node.name in reached),
+            tuple(edge for edge in self.edges if edge.caller in reached),
+        )
 
 
 def call_graph(image: Image) -> CallGraph:

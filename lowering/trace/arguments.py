@@ -123,7 +123,7 @@ def lay_out(kernel: Kernel, texts: tuple[str, ...], seed: int) -> Arguments:
     if len(texts) != len(params):
         sizes = ", ".join(str(p.size) for p in params) or "none"
         raise UsageError(
-            "SX0826", f"{len(texts)} arguments for {len(params)} parameters (bytes: {sizes})"
+            "SX0826", f"--arg: {len(texts)} given for {len(params)} parameters (bytes: {sizes})"
         )
     area = bytearray(max([kernel.param_size, *(p.offset + p.size for p in params)]))
     buffers: dict[int, Bytes] = {}

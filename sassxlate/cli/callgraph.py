@@ -7,12 +7,15 @@ from dataclasses import asdict
 import click
 
 from sassxlate.cli.grammar import Command
-from sassxlate.cli.options import arch_option, printing_options
+from sassxlate.cli.options import arch_option, kernel_option, printing_options
 from sassxlate.disasm.inputs import (
     arch_name,
+    kernel_matches,
     no_match,
     parse_arch,
+    read_bytes,
     read_input,
+    shown_name,
 )
 from sassxlate.disasm.listing.call_graph import CallGraph, Edge, Node, call_graph
 from sassxlate.disasm.listing.image import Image
@@ -28,10 +31,11 @@ from sassxlate.runtime_shim.ptx.machine_code import machine_code
     is_flag=True,
     help="Of the host program (x86-64): which of its functions launch which kernels.",
 )
+@kernel_option
 @arch_option
 @printing_options("dot", "svg", "graphml")
-def command(file: str, host: bool, arch: str | None, form: str) -> None:
-    """Print the call graph of each cubin of a file.
+def command(file: str, host: bool, kernels: tuple[str, ...], arch: str | None, form: str) -> None:
+    """Print the call graph of each cubin of a file; with -k, what those kernels reach.
 
     Direct calls and those through relocations are exact; a call through a register has an edge to
     each function that it may reach.  Recursion is marked; sizes are in bytes per lane.
@@ -45,7 +49,7 @@ def command(file: str, host: bool, arch: str | None, form: str) -> None:
     if host:
         if arch:
             raise UsageError("SX0890", "--host and --arch do not go together")
-        _host(file, form)
+        _host(file, kernels, form)
         return
     wanted = parse_arch(arch) if arch else None
     loaded = machine_code(read_input(file), arch)
@@ -59,9 +63,14 @@ def command(file: str, host: bool, arch: str | None, form: str) -> None:
             graph = call_graph(Image(data, cubin))
         except SassxlateError as error:
             raise error.at(file=file) from None
+        if kernels:
+            named = [n for n in graph.nodes if kernel_matches(n.name, n.demangled, kernels)]
+            if not named:
+                continue
+            graph = graph.called_from([n.name for n in named])
         graphs.append((f"{origin}, {arch_name(cubin.arch, cubin.variant)}", graph))
     if not graphs:
-        raise no_match(file, (), arch)
+        raise no_match(file, kernels, arch)
     if form == "json":
         cubins = [{"place": place, **asdict(graph)} for place, graph in graphs]
         print_json("callgraph", {"file": file, "cubins": cubins})
@@ -70,18 +79,26 @@ def command(file: str, host: bool, arch: str | None, form: str) -> None:
         click.echo("\n".join(draw(place, graph) for place, graph in graphs), nl=False)
 
 
-def _host(file: str, form: str) -> None:
+def _host(file: str, patterns: tuple[str, ...], form: str) -> None:
     """The launches of the host program."""
     from sassxlate.disasm.containers.elf import Elf
-    from sassxlate.disasm.containers.host import read_file
     from sassxlate.disasm.host_code import host_graph, show
     from sassxlate.runtime_shim.static_runtime import functions_of
 
     try:
-        elf = Elf(read_file(file))
+        elf = Elf(read_bytes(file))
         graph = host_graph(elf, *functions_of(elf))
     except SassxlateError as error:
-        raise error.at(file=file) from None
+        raise error.at(file=shown_name(file)) from None
+    if patterns:
+        stubs = [
+            stub
+            for stub, kernel in graph.kernels.items()
+            if kernel_matches(kernel.name, kernel.demangled, patterns)
+        ]
+        if not stubs:
+            raise no_match(file, patterns, None)
+        graph = graph.of_kernels(stubs)
     if form == "json":
         print_json("callgraph-host", {"file": file, **show.value(graph)})
     elif form in ("svg", "graphml"):

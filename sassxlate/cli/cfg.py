@@ -42,7 +42,7 @@ def _drawings() -> Mapping[str, Callable[[Picture], str]]:
 @click.argument("file", metavar="FILE")
 @one_kernel_option
 @arch_option
-@format_option("dot", "svg", "html", "graphml")
+@format_option("dot", "svg", "html", "graphml", by_suffix=True)
 @output_path_option
 @click.option(
     "--counts",
@@ -63,7 +63,7 @@ def command(
     run: bool,
     args: tuple[str, ...],
 ) -> None:
-    """Prints or draws blocks, edges with their kind, loops and divergence; the text also has
+    """Print or draw blocks, edges with their kind, loops and divergence; the text also has
     dominators, liveness and uniformity.
 
     FILE holds SASS (an executable, a library, a cubin) or RDNA3 code (a code object, a HIP

@@ -57,10 +57,18 @@ _common = [
     jobs_option(),
     click.option("--seed", default=0, show_default=True, help="Seed for splits and kernels."),
     click.option(
-        "--valid", default=0.01, show_default=True, type=_share, help="Share of the programs."
+        "--valid",
+        default=0.01,
+        show_default=True,
+        type=_share,
+        help="Share of the programs held out for `train` to measure on.",
     ),
     click.option(
-        "--test", default=0.05, show_default=True, type=_share, help="Share of the programs."
+        "--test",
+        default=0.05,
+        show_default=True,
+        type=_share,
+        help="Share of the programs held out for `eval`.",
     ),
     click.option("--limit-seconds", type=float, help="Start no new work after this many seconds."),
     click.option(
@@ -179,7 +187,11 @@ def _licence(text: str) -> tuple[str, str]:
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--count", default=100, show_default=True, help="Programs.")
 @click.option(
-    "--kernels", default=12, show_default=True, type=click.IntRange(1), help="Of a program."
+    "--kernels",
+    default=12,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Kernels of each program.",
 )
 @cluster_option
 @format_option()
@@ -233,7 +245,10 @@ def generate(
     help="Write to this folder.",
 )  # fmt: skip
 @click.option(
-    "--split", type=click.Choice(["train", "valid", "test"]), multiple=True, help="May repeat."
+    "--split",
+    type=click.Choice(["train", "valid", "test"]),
+    multiple=True,
+    help="Only this split; may repeat.",
 )
 @click.option("--most", type=float, metavar="MIB", help="Size limit for each split.")
 @jobs_option()
@@ -278,10 +293,18 @@ def tokens(
     "--model", required=True, type=click.Path(exists=True, path_type=Path), help="A checkpoint."
 )
 @click.option(
-    "--samples", default=8, show_default=True, type=click.IntRange(1), help="Answers a question."
+    "--samples",
+    default=8,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Answers to sample for each question.",
 )
 @click.option(
-    "--questions", default=20_000, show_default=True, type=click.IntRange(1), help="At most."
+    "--questions",
+    default=20_000,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Most questions to ask.",
 )
 @click.option("--limit-seconds", type=float, help="Start no new work after this many seconds.")
 @click.option("--seed", default=0, show_default=True, help="Seed for questions and samples.")
@@ -292,7 +315,7 @@ def tokens(
 )  # fmt: skip
 @click.option(
     "--temperature", default=0.7, show_default=True, type=click.FloatRange(0.01, 10),
-    help="Batch size of answers sampled by torch.",
+    help="Temperature of sampling: the lower, the likelier the answers.",
 )  # fmt: skip
 @click.option(
     "--unproved", is_flag=True, help="Keep cheaper answers that are not proved, in unproved.jsonl."

@@ -65,7 +65,7 @@ from sassxlate.output import as_json, write_whole
 @click.option(
     "--arch-b", metavar="SM", help="Only this architecture of B (default: A's, if B has it)."
 )
-@format_option("html")
+@format_option("html", by_suffix=True)
 @click.option(
     "--whole",
     is_flag=True,

@@ -12,9 +12,11 @@ from sassxlate.disasm.inputs import (
     kernel_matches,
     no_match,
     parse_arch,
+    read_bytes,
     read_code_object,
     read_hip_program,
     read_input,
+    shown_name,
 )
 from sassxlate.disasm.listing.cubin import Document, ListingOptions
 from sassxlate.disasm.listing.find import find, opcodes
@@ -208,7 +210,6 @@ def command(
 
 def _print_host(file: str, patterns: tuple[str, ...], *, encoding: bool, as_json: bool) -> None:
     from sassxlate.disasm.containers.elf import Elf
-    from sassxlate.disasm.containers.host import read_file
     from sassxlate.disasm.host_code import host_graph
     from sassxlate.disasm.host_code.listing import host_functions, to_lines, value
     from sassxlate.runtime_shim.static_runtime import functions_of
@@ -216,7 +217,7 @@ def _print_host(file: str, patterns: tuple[str, ...], *, encoding: bool, as_json
     listed: list[dict[str, object]] = []
     found = False
     try:
-        elf = Elf(read_file(file))
+        elf = Elf(read_bytes(file))
         for function in host_functions(elf, host_graph(elf, *functions_of(elf)), patterns):
             found = True
             if as_json:
@@ -224,10 +225,10 @@ def _print_host(file: str, patterns: tuple[str, ...], *, encoding: bool, as_json
             else:
                 print_lines(to_lines(function, encoding=encoding))
     except SassxlateError as error:
-        raise error.at(file=file) from None
+        raise error.at(file=shown_name(file)) from None
     if not found:
         text = f"no function matches {' '.join(patterns)}" if patterns else "there is no function"
-        raise UsageError("SX0802", text, Where(file))
+        raise UsageError("SX0802", text, Where(shown_name(file)))
     if as_json:
         print_json("disasm-host", {"file": file, "functions": listed})
 

@@ -28,7 +28,8 @@ _NAMED = 8  # programs
 )
 @click.argument("sources", nargs=-1, type=click.Path(path_type=Path, exists=True))
 @click.option("--model", metavar="PATH_OR_HUB_ID", help="The model (default: the shipped one).")
-@click.option("--dataset", type=click.Path(path_type=Path, exists=True, file_okay=False),
+@click.option("--dataset", metavar="DIR",
+              type=click.Path(path_type=Path, exists=True, file_okay=False),
               help="Its training data, a dataset or its tokens: blocks seen in training are "
               "counted separately. Without SOURCES, its test programs are measured.")  # fmt: skip
 @click.option("--split", type=click.Choice(["test", "valid", "train", "all"]),

@@ -30,7 +30,12 @@ _PTX_ENTRY = re.compile(rb"\.entry\s+([\w$.]+)")
 @click.command(cls=Command, example="sassxlate extract ./saxpy --kind elf -o cubins")
 @click.argument("file", metavar="FILE")
 @click.option(
-    "-o", "--output", default=".", metavar="DIR", help="Directory to write to; - is stdout."
+    "-o",
+    "--output",
+    default=".",
+    metavar="DIR",
+    show_default=True,
+    help="Write to this folder; - is standard output, for one entry.",
 )
 @click.option(
     "--kind",

@@ -203,15 +203,19 @@ def proof_options(function: _F) -> _F:
 
 _SUFFIXES = {".dot": "dot", ".gv": "dot", ".json": "json", ".svg": "svg", ".html": "html",
              ".htm": "html", ".md": "markdown", ".graphml": "graphml"}  # fmt: skip
+# Suffixes of what no command writes.
+_NO_FORMATS = (".csv", ".jpeg", ".jpg", ".pdf", ".png", ".xml", ".yaml", ".yml")
 
 
-def format_option(*more: str) -> Callable[[_F], _F]:
-    """``--format text|json`` and further formats; without it, as :func:`format_of` says."""
+def format_option(*more: str, by_suffix: bool = False) -> Callable[[_F], _F]:
+    """``--format text|json`` and further formats; without it text, or ``by_suffix``, as
+    :func:`format_of` says."""
+    default = "by the suffix of -o, else text" if by_suffix else "text"
     return click.option(
         "--format",
         "form",
         type=click.Choice(["text", "json", *more]),
-        help="Output format (default: by the suffix of -o, else text).",
+        help=f"Output format (default: {default}).",
     )
 
 
@@ -222,8 +226,14 @@ def format_of(context: click.Context) -> str:
         return str(form)
     (option,) = (p for p in context.command.params if p.name == "form")
     kinds: Any = getattr(option.type, "choices", ())
-    found = _SUFFIXES.get(output.suffix.lower(), "text") if isinstance(output, Path) else "text"
-    return found if found in kinds else "text"
+    if not isinstance(output, Path):
+        return "text"
+    suffix = output.suffix.lower()
+    found = _SUFFIXES.get(suffix, "text")
+    if found in kinds and suffix not in _NO_FORMATS:
+        return found
+    note(f"{output} is text: the formats of this command are {', '.join(kinds)}")
+    return "text"
 
 
 def _standard_output(
@@ -260,7 +270,7 @@ def printing_options(*more: str) -> Callable[[Callable[..., None]], Callable[...
             with _into(output):
                 function(*arguments, **options)
 
-        return format_option(*more)(output_path_option(wrapped))
+        return format_option(*more, by_suffix=True)(output_path_option(wrapped))
 
     return decorate
 

@@ -120,7 +120,12 @@ EXIT_NOT_FOUND = 127
     help="After APP, print which kernels it launched, with their grids and how often, on standard "
     "error.",
 )
-@click.option("--dump", type=click.Path(file_okay=False), help="Write used kernels' files to DIR.")
+@click.option(
+    "--dump",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Write used kernels' files to DIR.",
+)
 @target_option
 @matrix_option
 @engine_options

@@ -37,7 +37,8 @@ CPU_HELD_OUT = 256  # examples of an evaluation, which takes a CPU minutes other
 @click.option(
     "--device", default="auto", show_default=True, help="cuda, cpu, or auto: what the machine has."
 )
-@click.option("--start", type=click.Path(path_type=Path, exists=True, file_okay=False),
+@click.option("--start", metavar="DIR",
+              type=click.Path(path_type=Path, exists=True, file_okay=False),
               help="Start from the weights of a checkpoint (expert iteration).")  # fmt: skip
 @click.option("--gpus", type=click.IntRange(1), metavar="N",
               help="GPUs of this machine to use, one process each (default: all).")  # fmt: skip
@@ -50,7 +51,8 @@ CPU_HELD_OUT = 256  # examples of an evaluation, which takes a CPU minutes other
               help="Tokens per row of packed examples.")  # fmt: skip
 @click.option("--batch", type=click.IntRange(1),
               help=f"Rows a step (default: {BATCH}, without a GPU {CPU_BATCH}).")  # fmt: skip
-@click.option("--rate", type=click.FloatRange(0, 1, min_open=True), default=1e-3, show_default=True)
+@click.option("--rate", type=click.FloatRange(0, 1, min_open=True), default=1e-3, show_default=True,
+              help="Highest learning rate.")  # fmt: skip
 @click.option("--every", type=click.IntRange(1), default=200, show_default=True,
               help="Steps between checkpoints.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=0)

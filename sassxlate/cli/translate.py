@@ -131,7 +131,7 @@ def command(
     report: Path | None,
     report_format: str | None,
 ) -> None:
-    """Translates every kernel of FILE to RDNA3, for the processor that --target names.
+    """Translate every kernel of FILE to RDNA3, for the processor that --target names.
 
     Writes NAME.sm_XX.s (each line names its SASS), NAME.sm_XX.hsaco (with the CUDA source lines
     if FILE has them: nvcc -lineinfo), NAME.sm_XX.launch and report.json.  A kernel that cannot be

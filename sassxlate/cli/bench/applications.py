@@ -26,12 +26,14 @@ from sassxlate.runtime_shim import paths
 @click.option(
     "--declarations",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
+    metavar="DIR",
     help="The folder of declarations (default: fixtures/applications).",
 )
 @click.option(
     "--env",
     "environments",
     type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
     help="The folder of virtual environments (default: in the cache).",
 )
 @click.option(

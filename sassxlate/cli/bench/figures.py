@@ -63,6 +63,7 @@ def translate(
 @click.option(
     "--programs",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
+    metavar="DIR",
     help="Run the executables of this folder, which print PASS, not those of fixtures.",
 )
 @target_option

@@ -209,6 +209,18 @@ def test_call_graph_that_lies() -> None:
     assert caught.value.where.offset is not None
 
 
+def test_part_of_a_call_graph() -> None:
+    found = graph(RELOCATABLE)
+    part = found.called_from(["_Z5saxpyfPKfPfi"])
+    names = {node.name for node in part.nodes}
+    assert {"_Z5saxpyfPKfPfi", "_Z6helperf"} <= names < {node.name for node in found.nodes}
+    assert set(part.edges) == {edge for edge in found.edges if edge.caller in names}
+    assert found.called_from([n.name for n in found.nodes]) == found
+    text = run("callgraph", "-k", "saxpy", RELOCATABLE)
+    assert "helper(float): function" in text
+    assert "jump(" not in text
+
+
 def test_call_graph_of_other_symbols() -> None:
     """A caller that is a symbol, but no function: left out, no traceback."""
     data = bytearray(RELOCATABLE.read_bytes())

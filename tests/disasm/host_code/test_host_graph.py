@@ -237,6 +237,18 @@ def test_sixteen_programs(name: str, nvcc: Runner, tmp_path: Path) -> None:
                 assert not any("__device_stub" in label for label in held)
 
 
+def test_of_some_kernels() -> None:
+    path = KEPT / "reduction"
+    asked = ["-k", "sum_of_floats", "--host"]
+    text = CliRunner().invoke(command, [str(path), *asked]).output
+    whole = CliRunner().invoke(command, [str(path), "--host"]).output.splitlines()
+    assert "1 kernel, 2 launches" in text
+    assert set(text.splitlines()[1:]) <= set(whole)
+    assert "sum_and_largest" not in text
+    refused = CliRunner().invoke(command, [str(path), "--host", "-k", "nothing"])
+    assert str(refused.exception).endswith("no kernel matches nothing")
+
+
 @pytest.mark.parametrize("form", ["svg", "graphml"])
 def test_drawn(form: str) -> None:
     """Both are XML; each kernel is there, and an arc from the function that launches it."""

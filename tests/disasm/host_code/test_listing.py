@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from sassxlate.cli import cli
 from sassxlate.cli.disasm import command
 from sassxlate.disasm.containers.elf import Elf
 from sassxlate.disasm.host_code import host_graph
@@ -90,6 +91,18 @@ def test_command() -> None:
     words = [str(SAXPY), "--host", "-k", "main", "--format", "json"]
     (main,) = json.loads(CliRunner().invoke(command, words).stdout)["functions"]
     assert main["instructions"][0]["bytes"] == "4157"
+
+
+@pytest.mark.parametrize("words", [("disasm", "-k", "main"), ("callgraph", "-k", "saxpy")])
+def test_standard_input(words: tuple[str, ...]) -> None:
+    name, *options = words
+    given = CliRunner().invoke(cli, [name, "-", "--host", *options], input=SAXPY.read_bytes())
+    named = CliRunner().invoke(cli, [name, str(SAXPY), "--host", *options])
+    assert given.exit_code == named.exit_code == 0
+    assert given.stdout.replace("// -:", f"// {SAXPY}:") == named.stdout
+    empty = CliRunner().invoke(cli, [name, "-", "--host", *options], input=b"")
+    said = "sassxlate: SX0103: <stdin>:/*0000*/: no ELF file\n"
+    assert (empty.exit_code, empty.stderr) == (2, said)
 
 
 @pytest.mark.parametrize(

@@ -253,10 +253,20 @@ def test_output_goes_to_the_file(tmp_path: Path) -> None:
     assert json.loads(file.read_text())["schema"] == "sassxlate.callgraph/1"
     shown = CliRunner().invoke(cli, ["callgraph", str(CUBIN), "-o", "-"])
     assert "early_exit" in shown.stdout
-    for options in (["-k", "none"], ["--arch", "sm_75"]):
+    picture = tmp_path / "out.svg"
+    done = CliRunner().invoke(cli, ["disasm", str(CUBIN), "-o", str(picture)])
+    assert done.stderr.endswith("out.svg is text: the formats of this command are text, json\n")
+    assert done.exit_code == 0
+    for options, why in (
+        (["-k", "none"], "no kernel matches none"),
+        (["-k", ""], "no kernel matches ''"),
+        (["--arch", "sm_75"], "the file holds no kernel for sm_75"),
+        (["-k", "none", "--arch", "sm_75"], "no kernel matches none for sm_75"),
+    ):
         other = tmp_path / "other"
         done = CliRunner().invoke(cli, ["disasm", str(CUBIN), "-o", str(other), *options])
         assert done.exit_code == 2
+        assert done.stderr.endswith(f": {why}\n")
         assert not other.exists()
 
 
