@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sassxlate.disasm.rdna3.instruction import Arg, Inst
+from sassxlate.disasm.rdna3.instruction import Arg, I, Inst
 from sassxlate.disasm.rdna3.semantics import Mode, Semantics
 from sassxlate.disasm.rdna3.semantics.apply import apply, immediate, lookup
 from sassxlate.lowering.emulate.wave import cross_lane as lanes
 from sassxlate.lowering.emulate.wave.context import Context
 from sassxlate.lowering.emulate.wave.registers import lane_numbers
 from sassxlate.lowering.llvm.domain import LlvmDomain
-from sassxlate.lowering.llvm.ir_text import Val
+from sassxlate.lowering.llvm.ir_text import Val, const
+
+_NAN = 0x7FFFFFFF  # NVIDIA's result of any operation that has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +90,23 @@ class _Machine:
         return lanes.dpp_keep(self.c, inst, arg, value)
 
 
+def _canonical(c: Context, inst: Inst) -> bool:
+    """A maximum that only replaces NaNs by NVIDIA's, as a comparison with itself, where neither
+    denormals nor signalling NaNs are special; LLVM does not find it in what the maximum means."""
+    nan, fp = I(_NAN), c.mode.f32
+    if inst.op != "v_max3_f32" or inst.args[1] != nan or inst.args[3] != nan:
+        return False
+    if inst != Inst(inst.op, inst.args) or c.mode.ieee or fp.flush_in or fp.flush_out:
+        return False
+    value = c.read32(inst, inst.args[2])
+    c.write32(inst, inst.args[0], c.d.select(c.d.fcmp("uno", value, value), const(_NAN, 32), value))
+    return True
+
+
 def emit(c: Context, inst: Inst, row: Semantics) -> None:
     """One instruction, or both halves of a dual one: all sources are read before any write."""
+    if _canonical(c, inst):
+        return
     apply(_Machine(c), inst, row)
 
 
