@@ -44,7 +44,23 @@ Board &board() {
 struct Batch {
   Launch *launch = nullptr;
   uint64_t next = 0, end = 0;
+  uint32_t id[3] = {};  // of `next`: counted, since divisions would take longer than all else that begins a workgroup
 };
+
+void place_of(uint64_t index, const Launch &launch, uint32_t id[3]) {
+  id[0] = static_cast<uint32_t>(index % launch.grid[0]);
+  id[1] = static_cast<uint32_t>(index / launch.grid[0] % launch.grid[1]);
+  id[2] = static_cast<uint32_t>(index / launch.grid[0] / launch.grid[1]);
+}
+
+void to_next(Batch &batch) {
+  ++batch.next;
+  if (++batch.id[0] < batch.launch->grid[0]) return;
+  batch.id[0] = 0;
+  if (++batch.id[1] < batch.launch->grid[1]) return;
+  batch.id[1] = 0;
+  ++batch.id[2];
+}
 
 void finish_groups(Launch &launch, uint64_t count) {
   if (launch.pending.fetch_sub(count) != count) return;
@@ -64,7 +80,8 @@ bool take_from(Launch &launch, Batch &batch, uint64_t &dropped) {
   }
   uint64_t share = std::max<uint64_t>(1, left / (uint64_t{4} * config().threads));
   uint64_t count = launch.cooperative || launch.spun.load(std::memory_order_relaxed) ? 1 : std::min<uint64_t>(16, share);
-  batch = {&launch, launch.next, launch.next + count};
+  batch = {&launch, launch.next, launch.next + count, {}};
+  place_of(launch.next, launch, batch.id);
   launch.next += count;
   return true;
 }
@@ -88,7 +105,7 @@ class Worker {
         if (!admit(only)) return;
         turn = 0;
       }
-      turn %= resident_.size();
+      if (turn >= resident_.size()) turn = 0;
       Group *group = resident_[turn];
       Outcome outcome = run(*group);
       if (outcome == Outcome::Finished) {
@@ -135,8 +152,7 @@ class Worker {
   bool admit(Launch *only) {
     if (batch_.next == batch_.end && !refill(only)) return false;
     Launch &launch = *batch_.launch;
-    uint64_t index = batch_.next++;
-    uint64_t place = config().strict && !launch.cooperative ? strict_order(index, launch.total) : index;
+    uint64_t index = batch_.next;
     if (launch.aborted.load(std::memory_order_relaxed)) {
       uint64_t count = batch_.end - index;
       batch_ = {};
@@ -145,9 +161,9 @@ class Worker {
     }
     Group *group = spare_group();
     group->launch = &launch;
-    group->id[0] = static_cast<uint32_t>(place % launch.grid[0]);
-    group->id[1] = static_cast<uint32_t>(place / launch.grid[0] % launch.grid[1]);
-    group->id[2] = static_cast<uint32_t>(place / launch.grid[0] / launch.grid[1]);
+    std::copy(batch_.id, batch_.id + 3, group->id);
+    to_next(batch_);
+    if (config().strict && !launch.cooperative) place_of(strict_order(index, launch.total), launch, group->id);
     begin(*group);
     resident_.push_back(group);
     waves_ += launch.waves();
@@ -239,10 +255,11 @@ class Worker {
         if (wave.state != WaveState::Ready) continue;
         fiber_resume(wave.fiber);
         Wave &now = *group.last;  // a later one where waves have ended, or waited for each other
-        size_t done = (now.index + count - group.first_wave) % count;
+        size_t done = now.index + (now.index < group.first_wave ? count : 0) - group.first_wave;
         if (done > i) {
           i = done;
-          next = (size_t{now.index} + 1) % count;
+          next = size_t{now.index} + 1;
+          if (next == count) next = 0;
         }
         switch (now.event) {
           case Event::Stopped:
