@@ -7,7 +7,9 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from typing import Any
 
+from sassxlate.disasm.amdgpu_machines import CODE_FOR
 from sassxlate.errors import ShimError
 
 # The major versions whose ABI we use in the same way.
@@ -60,6 +62,29 @@ else:
 """
 )
 
+# The properties' structure has gcnArchName after name, whose 256 bytes may also begin so; where
+# depends on the version of the structure.
+_NAME_PROBE = (
+    f"mark = {_MARK!r}"
+    + """
+import ctypes, json, re, sys
+name = ""
+for path in sys.argv[1:]:
+    try:
+        hip = ctypes.CDLL(path)
+    except OSError:
+        continue
+    for call in ("hipGetDevicePropertiesR0600", "hipGetDeviceProperties"):
+        data = ctypes.create_string_buffer(8192)
+        if hasattr(hip, call) and not hip.hipInit(0) and not getattr(hip, call)(data, 0):
+            found = re.search(rb"gfx[0-9a-f]+", data.raw[256:])
+            name = found[0].decode() if found else ""
+            break
+    break
+print("\\n" + mark + json.dumps(name), flush=True)
+"""
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -90,24 +115,49 @@ def candidates() -> list[str]:
 def find_hip(target: str) -> Found:
     """Load the first library that is there and let its GPUs take an empty kernel for a target."""
     try:
+        name, reason, takers, count, devices = _asked(_PROBE, [target], empty_kernel(target))
+    except ShimError as error:
+        return Found(None, error.message)
+    if reason:
+        return Found(None, str(reason))
+    visible = _visible(takers) if len(takers) < count else None
+    return Found(str(name), "", visible, str(devices))
+
+
+def own_target(device: str) -> str | None:
+    """The target that the first AMD GPU is, by HIP's gcnArchName; None where kernels are emulated
+    or no code is written for it.  ``device``: as :func:`chosen`."""
+    if _emulated(device):
+        return None
+    try:
+        name = _asked(_NAME_PROBE, [])
+    except ShimError:
+        return None
+    return name if name in CODE_FOR else None
+
+
+def _asked(script: str, arguments: list[str], data: bytes = b"") -> Any:
+    """What a probe prints, run in a process of its own on the candidates.  ShimError SX0707."""
+    try:
         done = subprocess.run(
-            [sys.executable, "-I", "-c", _PROBE, target, *candidates()],
-            input=empty_kernel(target),
+            [sys.executable, "-I", "-c", script, *arguments, *candidates()],
+            input=data,
             capture_output=True,
             timeout=30,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return Found(None, "HIP does not answer")
+        raise ShimError("SX0707", "HIP does not answer") from None
     lines = done.stdout.decode(errors="replace").splitlines()
     answers = [line for line in lines if line.startswith(_MARK)]
     if not answers:
-        return Found(None, "HIP ends the process that asks it")
-    name, reason, takers, count, devices = json.loads(answers[-1].removeprefix(_MARK))
-    if reason:
-        return Found(None, str(reason))
-    visible = _visible(takers) if len(takers) < count else None
-    return Found(str(name), "", visible, str(devices))
+        raise ShimError("SX0707", "HIP ends the process that asks it")
+    return json.loads(answers[-1].removeprefix(_MARK))
+
+
+def _emulated(device: str) -> bool:
+    """Whether kernels are emulated without asking for a GPU."""
+    return device == "emulator" or (device == "auto" and not os.path.exists("/dev/kfd"))
 
 
 def chosen(device: str, target: str) -> Found | None:
@@ -116,7 +166,7 @@ def chosen(device: str, target: str) -> Found | None:
     ``device``: auto (a GPU if there is one), emulator or hip; ShimError SX0707 if there is none
     for hip.
     """
-    if device == "emulator" or (device == "auto" and not os.path.exists("/dev/kfd")):
+    if _emulated(device):
         return None
     found = find_hip(target)
     if found.path is None and device == "hip":

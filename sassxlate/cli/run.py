@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from sassxlate import __version__
 from sassxlate.cli.grammar import Command
@@ -191,6 +192,8 @@ def command(
     application.check(path)
     libraries = _plain(paths.library_dir())
     size_cap()  # a wrong size is said now, not by a service in the background
+    if _target_by_default() and not (strict or interleave or emulated_card):
+        target = hip_probe.own_target(device) or target
     wanted = spelled(target, matrix)
     tag = cache_tag(wanted)
     cache = _usable_cache(tag)
@@ -467,6 +470,12 @@ def _listed(data: bytes, name: str) -> str:
         came = source_map.at(rows, line.address)
         lines.append(f"  {line.text:<56} // {line.address:06x}{f' ; {came}' if came else ''}\n")
     return "".join(lines)
+
+
+def _target_by_default() -> bool:
+    """Whether neither an option nor the environment names the target."""
+    source = click.get_current_context().get_parameter_source("target")
+    return source is ParameterSource.DEFAULT
 
 
 def _dump(report: RunReport, cache: Path, tag: str, directory: Path, target: str) -> None:

@@ -8,6 +8,7 @@
 //   SX_STANDIN_DIR       where calls.jsonl and the code objects go (optional)
 //   SX_STANDIN_DEVICES   how many GPUs there are (1); 0 answers as AMD's does without a card
 //   SX_STANDIN_REFUSE    ordinals of GPUs that take no gfx1100 code, as a string of digits
+//   SX_STANDIN_ARCH      what the GPUs call their processor (gfx1100)
 //   SX_STANDIN_NOISE     print a line on standard output when loaded, as drivers do
 //   SX_STANDIN_HANG, SX_STANDIN_ABORT, SX_STANDIN_FAULT, SX_STANDIN_WRONG
 //                        name a kernel whose launch never ends, ends the process (as AMD's does on a fault of
@@ -62,7 +63,8 @@ hipError_t hipDeviceTotalMem(size_t *bytes, hipDevice_t) { *bytes = size_t(24) <
 hipError_t hipGetDeviceProperties(hipDeviceProp_t *p, int) {  // exported as hipGetDevicePropertiesR0600
   memset(p, 0, sizeof *p);
   strcpy(p->name, "Stand-in for a gfx1100");
-  strcpy(p->gcnArchName, "gfx1100");
+  const char *arch = getenv("SX_STANDIN_ARCH");
+  snprintf(p->gcnArchName, sizeof p->gcnArchName, "%s", arch ? arch : "gfx1100");
   p->totalGlobalMem = size_t(24) << 30;
   p->sharedMemPerBlock = 65536;
   p->warpSize = 32;
@@ -250,7 +252,8 @@ hipError_t hipModuleLoadData(hipModule_t *module, const void *image) {
     return done(wrong(__func__, "no code object"));
   if (header.e_ident[EI_OSABI] != 64 || header.e_ident[EI_ABIVERSION] != 3 || header.e_type != ET_DYN)
     return done(wrong(__func__, "not of version 5"));
-  if ((header.e_flags & 0xff) != 0x41) return done(hipErrorNoBinaryForGpu);
+  // Of another GPU than the usual one the emulated device asks.
+  if (env("SX_STANDIN_ARCH").empty() && (header.e_flags & 0xff) != 0x41) return done(hipErrorNoBinaryForGpu);
   int number = numbers++;
   size_t size = header.e_shoff + size_t(header.e_shnum) * header.e_shentsize;
   std::string file;

@@ -52,7 +52,11 @@ hipError_t wrong(const char *call, const std::string &what) {
 }
 
 void *worker(const char *name) {
-  static void *library = dlopen(env("SX_STANDIN_DEVICE").c_str(), RTLD_NOW | RTLD_LOCAL);
+  static void *library = [] {  // the emulated device is the processor that the GPU is
+    std::string arch = env("SX_STANDIN_ARCH");
+    if (!arch.empty()) setenv("SASSXLATE_TARGET", arch.substr(0, arch.find(':')).c_str(), 1);
+    return dlopen(env("SX_STANDIN_DEVICE").c_str(), RTLD_NOW | RTLD_LOCAL);
+  }();
   void *found = library ? dlsym(library, name) : nullptr;
   if (!found) {
     fprintf(stderr, "stand-in: no %s in SX_STANDIN_DEVICE\n", name);

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from sassxlate.lowering.codeobject.code_object import read
 from sassxlate.runtime_shim import hip_probe
 from tests.runtime_shim.native.seam import comgr
 
@@ -187,6 +188,39 @@ def test_auto(
     chosen = hip_probe.chosen("auto", "gfx1100")
     assert (chosen.path if chosen else None) == expected
     assert hip_probe.chosen("emulator", "gfx1100") is None
+
+
+@pytest.mark.parametrize(
+    ("called", "target"),
+    [
+        ("gfx1103", "gfx1103"),
+        ("gfx1201:sramecc-:xnack-", "gfx1201"),
+        ("gfx906:xnack-", None),
+        ("", None),
+    ],
+)
+def test_the_cards_own_name(
+    called: str, target: str | None, standin: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the properties call the processor, without features; none for which no code is made."""
+    monkeypatch.setattr(hip_probe, "candidates", lambda: [str(standin)])
+    monkeypatch.setenv("SX_STANDIN_ARCH", called)
+    assert hip_probe.own_target("hip") == target
+    assert hip_probe.own_target("emulator") is None
+    monkeypatch.setattr(hip_probe, "candidates", lambda: ["libabsent.so"])
+    assert hip_probe.own_target("hip") is None
+
+
+def test_run_is_for_the_card_that_is_there(on_standin: Standin) -> None:
+    """Without --target; the stand-in takes its own processor's code alone."""
+    asked = ("run", "--device", "hip", "--", PROGRAMS / "saxpy")
+    outcome = on_standin(*asked, SX_STANDIN_ARCH="gfx1103")
+    assert outcome.output.endswith("PASS\n"), outcome.errors
+    files = [outcome.folder / c["file"] for c in outcome.of("hipModuleLoadData") if c["file"]]
+    assert files
+    assert {read(f.read_bytes()).target.name for f in files} == {"gfx1103"}
+    named = on_standin(*asked, SX_STANDIN_ARCH="gfx1103", SASSXLATE_TARGET="gfx1102")
+    assert "SX0707: no AMD GPU that runs gfx1102 code" in named.errors
 
 
 def test_standin_sees_host_access(standin: Path, libraries: Path) -> None:
