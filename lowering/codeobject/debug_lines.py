@@ -2,8 +2,10 @@
 
 A code object's note has the SASS that each RDNA3 instruction came from (:mod:`.source_map`), and
 the cubin's line table (nvcc -lineinfo or -G) the source of the SASS.  The sections ``.debug_line``,
-``.debug_info`` and ``.debug_abbrev`` (DWARF 4) say both together.  Code that comes from no line,
-such as the translator's own, has line 0.
+``.debug_info`` and ``.debug_abbrev`` (DWARF 4) say both together.  What begins a kernel has the
+kernel's first line, and ends with DW_LNS_set_prologue_end: without a line a debugger that stops
+there would step to the kernel's end.  Other code that comes from no line, such as the translator's
+own, has line 0.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ SourceOf: TypeAlias = Callable[[str, int], Place | None]  # by code section and 
 _NOWHERE: Final[Place] = ("", 0)
 _STEP: Final = 4  # bytes: instructions are multiples of it
 _OPERANDS: Final = bytes((0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1))  # of the standard opcodes
-_COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE = 1, 2, 3, 4
+_COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _PROLOGUE_END = 1, 2, 3, 4, 10
 _END_SEQUENCE, _SET_ADDRESS = 1, 2
 _CPLUSPLUS14: Final = 0x21
 # Tag, whether there are children, and (attribute, form) pairs.
@@ -110,12 +112,14 @@ class CubinLines:
 def _rows(
     runs: Iterable[tuple[int, str]], section: str, source_of: SourceOf
 ) -> Iterable[tuple[int, Place]]:
-    """Where the source changes, from the kernel's first byte on."""
-    last: Place = _NOWHERE
-    yield 0, last
+    """Where the source changes, from the kernel's first byte on; the second is where its own code
+    begins, whose place the first has, too."""
+    last: Place | None = None
     for offset, text in runs:
         sass = int(text[2 : text.index("*/")], 16)
         place = source_of(section, sass) or _NOWHERE
+        if last is None:
+            yield 0, place
         if place != last:
             yield offset, place
         last = place
@@ -139,14 +143,15 @@ def _line_table(functions: Sequence[_Function], files: Sequence[str]) -> bytes:
 def _sequence(function: _Function, files: Sequence[str]) -> bytes:
     out = b"\0" + _unsigned(9) + struct.pack("<BQ", _SET_ADDRESS, function.address)
     at, line, number = 0, 1, 1
-    for offset, place in function.rows:
+    for row, (offset, place) in enumerate(function.rows):
         if offset >= function.size:
             break
         if place[1] and files.index(place[0]) + 1 != number:
             number = files.index(place[0]) + 1
             out += bytes((_SET_FILE,)) + _unsigned(number)
         out += bytes((_ADVANCE_PC,)) + _unsigned((offset - at) // _STEP)
-        out += bytes((_ADVANCE_LINE,)) + _signed(place[1] - line) + bytes((_COPY,))
+        out += bytes((_ADVANCE_LINE,)) + _signed(place[1] - line)
+        out += bytes((_PROLOGUE_END,) if row == 1 else ()) + bytes((_COPY,))
         at, line = offset, place[1]
     out += bytes((_ADVANCE_PC,)) + _unsigned((function.size - at) // _STEP)
     return out + bytes((0, 1, _END_SEQUENCE))

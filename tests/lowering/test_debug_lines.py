@@ -62,8 +62,11 @@ def test_each_address_has_its_line(kernel: str) -> None:
     one = found.kernel(kernel)
     sass = source_map.parse(source_map.find(code))[kernel]
     lines: set[tuple[str, int]] = set()
+    begins = sass[0][0]  # where the kernel's own code does
+    assert begins > 0
+    assert [row[0] for row in rows[:2]] == [found.text_address + one.entry + n for n in (0, begins)]
     for offset in range(0, one.size, 4):
-        text = source_map.at(sass, offset)
+        text = source_map.at(sass, max(offset, begins))
         expected = None
         if text is not None:
             expected = source(f".text.{kernel}", int(text[2 : text.index("*/")], 16))
@@ -103,6 +106,11 @@ def _same_in_gdb(file: Path) -> None:
     )
     rows = re.findall(r"^\d+ +(\d+) +0x([0-9a-f]+) ", told.stdout, re.M)
     got = {(int(address, 16), int(line)) for line, address in rows}
+    assert re.search(r"^1 .* Y +Y *$", told.stdout, re.M), told.stdout  # the prologue's end
+    entry = min(got)[0]
+    at_entry = [*words[:5], "-ex", f"info line *{entry:#x}"]
+    shown = subprocess.run(at_entry, capture_output=True, text=True, check=True).stdout
+    assert re.search(r"^Line \d+ of ", shown, re.M), shown
     own = {(at, line) for at, _, line in _by_address(file.read_bytes()) if line > 0}
     assert got == own, told.stdout
 
