@@ -12,50 +12,24 @@
 #error "the emulated device runs on x86-64 only"
 #endif
 
-// void sx_switch(void **save, void *load): stores the callee-saved registers of the System V ABI (rbx, rbp, r12 to
-// r15) on the stack, its address in *save, and continues from `load`, which an earlier call or fiber_prepare made.
-// Not the control words: compiled code does not change them, and FloatControls has set them for all fibers.
+// Where a prepared fiber begins: what it is to call, and with what, lies on its stack.
 asm(R"(
   .text
-  .hidden sx_switch
-  .globl sx_switch
-  .type sx_switch, @function
-  .p2align 4
-sx_switch:
-  .cfi_startproc
-  pushq %rbp
-  pushq %rbx
-  pushq %r12
-  pushq %r13
-  pushq %r14
-  pushq %r15
-  movq %rsp, (%rdi)
-  movq %rsi, %rsp
-  popq %r15
-  popq %r14
-  popq %r13
-  popq %r12
-  popq %rbx
-  popq %rbp
-  ret
-  .cfi_endproc
-  .size sx_switch, .-sx_switch
-
   .hidden sx_fiber_start
   .globl sx_fiber_start
   .type sx_fiber_start, @function
 sx_fiber_start:
   .cfi_startproc
   .cfi_undefined rip
+  popq %rdi
+  popq %rax
   xorl %ebp, %ebp
-  movq %r12, %rdi
-  call *%r13
+  call *%rax
   ud2
   .cfi_endproc
   .size sx_fiber_start, .-sx_fiber_start
 )");
 
-extern "C" void sx_switch(void **save, void *load);
 extern "C" void sx_fiber_start();
 
 namespace sx {
@@ -125,36 +99,15 @@ void fiber_give(Fiber *fiber) {
 
 void fiber_prepare(Fiber *fiber, void (*body)(Fiber *)) {
   fiber->body = body;
-  // The frame that sx_switch pops: r15, r14, r13 (begin), r12 (fiber), rbx, rbp, return address.  After the return the
-  // stack is a multiple of 16, as before any call.
+  // What fiber_switch and sx_fiber_start pop.  After that the stack is a multiple of 16, as before any call.
   struct Frame {
-    void *r15, *r14, *r13, *r12, *rbx, *rbp, *rip;
+    void *rip, *fiber, *begin;
   };
   uintptr_t top = reinterpret_cast<uintptr_t>(fiber->mapping + fiber->mapping_size) - 64 - fiber->colour;
   fiber->marks.prepare(fiber->mapping + kGuard, fiber->mapping_size - kGuard);
-  Frame frame = {nullptr, nullptr, reinterpret_cast<void *>(&begin), fiber,
-                 nullptr, nullptr, reinterpret_cast<void *>(&sx_fiber_start)};
+  Frame frame = {reinterpret_cast<void *>(&sx_fiber_start), fiber, reinterpret_cast<void *>(&begin)};
   fiber->sp = reinterpret_cast<void *>(top - sizeof frame);
   memcpy(fiber->sp, &frame, sizeof frame);
-}
-
-void fiber_resume(Fiber *fiber) {
-  fiber->marks.leave_thread();
-  sx_switch(&fiber->back, fiber->sp);
-  fiber->marks.enter_thread();
-}
-
-void fiber_pass(Fiber *fiber, Fiber *next) {
-  next->back = fiber->back;
-  fiber->marks.leave_to(next->marks);
-  sx_switch(&fiber->sp, next->sp);
-  fiber->marks.enter();
-}
-
-void fiber_suspend(Fiber *fiber) {
-  fiber->marks.leave();
-  sx_switch(&fiber->sp, fiber->back);
-  fiber->marks.enter();
 }
 
 }  // namespace sx

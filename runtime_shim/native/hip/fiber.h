@@ -28,13 +28,54 @@ void fiber_give(Fiber *fiber);
 // Makes the fiber begin `body` (which must never return) when it is next resumed.
 void fiber_prepare(Fiber *fiber, void (*body)(Fiber *));
 
+// Saves what the System V ABI keeps over a call on the stack, whose address goes to *save, and continues from `load`, which
+// another switch or fiber_prepare made.  Inline, and by a jump, so that no call is pending where fibers change but those
+// that wave_body and compiled code make: the processor foresees returns by the calls before them, which are another
+// fiber's, but the same ones.  (By a call and a return, two to four returns of each wave went astray.)
+// Not the control words: compiled code does not change them, and FloatControls has set them for all fibers.
+__attribute__((always_inline)) inline void fiber_switch(void **save, void *load) {
+  asm volatile(
+      "leaq -128(%%rsp), %%rsp\n\t"  // the red zone
+      "pushq %%rbp\n\t"
+      "pushq %%rbx\n\t"
+      "leaq 1f(%%rip), %%rax\n\t"
+      "pushq %%rax\n\t"
+      "movq %%rsp, (%0)\n\t"
+      "movq %1, %%rsp\n\t"
+      "popq %%rax\n\t"
+      "jmpq *%%rax\n"
+      "1:\n\t"
+      "popq %%rbx\n\t"
+      "popq %%rbp\n\t"
+      "leaq 128(%%rsp), %%rsp"
+      : "+D"(save), "+S"(load)
+      :
+      : "rax", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4",
+        "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "cc", "memory");
+}
+
 // Runs the fiber until it suspends itself.
-void fiber_resume(Fiber *fiber);
+__attribute__((always_inline)) inline void fiber_resume(Fiber *fiber) {
+  fiber->marks.leave_thread();
+  fiber_switch(&fiber->back, fiber->sp);
+  fiber->marks.enter_thread();
+}
+
 // Called on the fiber: goes back to fiber_resume's caller.
-void fiber_suspend(Fiber *fiber);
+__attribute__((always_inline)) inline void fiber_suspend(Fiber *fiber) {
+  fiber->marks.leave();
+  fiber_switch(&fiber->sp, fiber->back);
+  fiber->marks.enter();
+}
+
 // Called on `fiber`: suspends it and continues with `next`, which was prepared, suspended itself or passed on earlier;
 // fiber_resume's caller then gets control from `next`.
-void fiber_pass(Fiber *fiber, Fiber *next);
+__attribute__((always_inline)) inline void fiber_pass(Fiber *fiber, Fiber *next) {
+  next->back = fiber->back;
+  fiber->marks.leave_to(next->marks);
+  fiber_switch(&fiber->sp, next->sp);
+  fiber->marks.enter();
+}
 
 // The calling thread's floating-point control words at their defaults (rounding to nearest, denormals kept, exceptions
 // masked) while this lives; then what they were.  Fibers run with the thread's.

@@ -12,7 +12,8 @@
 namespace sx {
 namespace {
 
-void suspend(Wave *wave, Event event) {
+// Inline, as all on the way to a switch is (fiber_switch).
+__attribute__((always_inline)) inline void suspend(Wave *wave, Event event) {
   wave->event = event;
   wave->group->last = wave;
   fiber_suspend(wave->fiber);
@@ -271,7 +272,7 @@ Wave *follow(Wave &wave) {
 
 // Gives control to the next wave of the workgroup, which waits in a fiber of its own, or to the scheduler; returns when
 // the fiber has another wave.
-void part(Wave &wave) {
+__attribute__((always_inline)) inline void part(Wave &wave) {
   Group &group = *wave.group;
   Fiber *fiber = wave.fiber;
   Wave *next = group.arrived + 1 < group.live ? next_ready(wave) : nullptr;
