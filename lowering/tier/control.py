@@ -164,6 +164,9 @@ class Blocks:
         lane, t, name = self.lane, traits(ins), ins.mnemonic
         lane.ins, lane.ticks = ins, None
         lane.lost = after(self.old_unread, (ins,)) if guard is not None else frozenset()
+        if ins.offset in self.facts.agreed:
+            self._agree(self.facts.agreed[ins.offset])
+            return
         if ins.guard.is_false or ins.offset in self.unread:
             return
         if name in ("MEMBAR", "CCTL"):
@@ -273,6 +276,16 @@ class Blocks:
         else:
             raise refused(FLOW, last.mnemonic, last)
         return []
+
+    def _agree(self, test: Instruction) -> None:
+        """All lanes trap if the masks of some do not agree."""
+        self.traps = True
+        lane = self.lane
+        lane.ins = test
+        good = others.agree(lane, test)
+        on = lane.fn.fresh("agreed")
+        lane.fn.do(f"br i1 {good.ref}, label %{on}, label %lost")
+        lane.fn.label(on, keep=True)
 
     def _to(self, labels: Sequence[str], ins: Instruction) -> None:
         if len(set(labels)) != 1:

@@ -121,10 +121,33 @@ def to_uniform(lane: Lane, ins: Instruction) -> None:
     lane.give("Rd", [first])
 
 
+def _match_any(lane: Lane, ins: Instruction) -> None:
+    """The lanes that run it with this lane's value: bit by bit those with the same bit, as a loop
+    over the values would part the lanes."""
+    d = lane.d
+    alike = const(-1, 32)
+    for word in lane.words("Ra", 2 if ins.has("U64") else 1):
+        for bit in range(32):
+            mine = d.extract(word, bit, 1)
+            differ = d.xor(ballot(lane, mine), d.sext(mine, 32))
+            alike = d.and_(alike, d.not_(differ))
+    lane.give("Rd", [d.and_(alike, ballot(lane, const(1, 1)))])
+
+
+def agree(lane: Lane, test: Instruction) -> Val:
+    """Whether the lanes that pass a test's guard are all lanes of its mask that run it: what
+    BRA.CONV asks where all live lanes are."""
+    d = lane.d
+    passing = ballot(lane, lane.truth(test.guard))
+    wanted = d.and_(ballot(lane, const(1, 1)), lane.word("Ra"))
+    return d.eq(passing, wanted)
+
+
 def match(lane: Lane, ins: Instruction) -> None:
-    """MATCH.ALL: all lanes that run it if their values are equal."""
+    """MATCH.ALL: all lanes that run it if their values are equal.  MATCH.ANY: see there."""
     if not ins.has("ALL"):
-        raise refused(FORM, "MATCH.ANY", ins)
+        _match_any(lane, ins)
+        return
     d = lane.d
     same = const(1, 1)
     for word in lane.words("Ra", 2 if ins.has("U64") else 1):

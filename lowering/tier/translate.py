@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ from sassxlate.lowering.tier.families.encodings import places
 from sassxlate.lowering.tier.lane import LINE, Lane
 from sassxlate.lowering.tier.numbers.stand_ins import branches
 from sassxlate.lowering.tier.refusal import BACKEND, FORM, Refused, refused
-from sassxlate.lowering.tier.warp.tests_of_warp import replaced, settled
+from sassxlate.lowering.tier.warp.tests_of_warp import Tests, replaced, settled
 from sassxlate.lowering.tier.warp.together import together
 
 
@@ -49,8 +49,8 @@ def module_text(rules: Translated, target: Target) -> str:
         raise refused(FORM, "the shared memory of tiles of several warps")
     if flushes(cfg):  # by the function's mode, if all operations do
         with suppress(Refused):
-            return _written(found, rules, target, tests.votes, by_mode=True)
-    return _written(found, rules, target, tests.votes, by_mode=False)
+            return _written(found, rules, target, tests, by_mode=True)
+    return _written(found, rules, target, tests, by_mode=False)
 
 
 def _analysed_again(found: Analysed) -> Analysed:
@@ -66,13 +66,15 @@ def _written(
     found: Analysed,
     rules: Translated,
     target: Target,
-    votes: Mapping[int, int],
+    tests: Tests,
     *,
     by_mode: bool,
 ) -> str:
     lane = Lane(found, rules.launch, target)
     lane.d.flushes = by_mode
-    blocks = Blocks(lane, found.cfg, together(found.cfg, found.uniformity, votes))
+    blocks = Blocks(
+        lane, found.cfg, together(found.cfg, found.uniformity, tests.votes, tests.agreed)
+    )
     blocks.write()
     return module.text(lane, blocks, target)
 

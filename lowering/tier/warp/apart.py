@@ -5,17 +5,23 @@ run the lanes so that each reads what it wrote itself.  A *section* is a part of
 entry in which lanes that enter together stay together: no instruction waits for other lanes, and
 all branches are decided by values that these lanes have in common.  SASS promises no order of lanes
 that run apart, so a group of lanes may run a section from its entry to its end with no other lanes
-of the warp in between.  In this order a register that is written in the section before it is read
-there has the value of the lane's own write.
+of the warp in between.  Lanes may leave a section where the others go on, as at the end of a loop:
+SASS may let them wait there until these are through.  And lanes may part where they have armed a
+barrier (BSSY), if the section goes on where all of them have met at it.
+In this order a register that is written in the section before it is read there has the value of the
+lane's own write.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TypeAlias
 
 from sassxlate.cfg import Cfg
 from sassxlate.cfg.build import conditions, is_conditional, is_state_test
+from sassxlate.cfg.dominators import components
 from sassxlate.cfg.graph import Block
 from sassxlate.cfg.uniformity import result_uniform
 from sassxlate.disasm.sass.instruction import Instruction, RegRef
@@ -24,6 +30,36 @@ from sassxlate.lowering.tier.refusal import TOGETHER, refused
 
 _UNIFORM = ("UR", "UP")
 _Refs: TypeAlias = frozenset[RegRef]
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """The block where lanes arm a barrier, and what may be written until they have met at it."""
+
+    arm: int
+    written: _Refs
+
+
+_NONE: Mapping[int, Join] = MappingProxyType({})
+
+
+def _ways(cfg: Cfg, joins: Mapping[int, int]) -> dict[int, Join]:
+    """The joins between which lanes wait for no others but those."""
+    out: dict[int, Join] = {}
+    for met, arm in joins.items():
+        last = cfg.predecessors[met][0].src
+        between: set[int] = set()
+        work = [e.dst for e in cfg.successors[arm]] if arm != last else []
+        while work:
+            n = work.pop()
+            if n not in between:
+                between.add(n)
+                if n != last:
+                    work += [e.dst for e in cfg.successors[n] if e.kind != "ret"]
+        some = [i for n in between for i in cfg.blocks[n].instructions]
+        if not any(i.mnemonic in ("BAR", "WARPSYNC") or traits(i).barrier == "move" for i in some):
+            out[met] = Join(arm, frozenset(w for i in some for w in i.writes))
+    return out
 
 
 def _always(ins: Instruction) -> bool:
@@ -61,23 +97,48 @@ def _stays(block: Block, common: _Refs) -> bool:
 
 
 def _forward(
-    cfg: Cfg, inside: set[int], head: int, through: Callable[[Block, _Refs], _Refs], every: _Refs
+    cfg: Cfg,
+    inside: set[int],
+    head: int,
+    through: Callable[[Block, _Refs], _Refs],
+    every: _Refs,
+    joins: Mapping[int, Join],
 ) -> dict[int, _Refs]:
     """At each block's entry what holds on all paths from the section's; nothing does there."""
     into = {n: every for n in inside} | {head: frozenset[RegRef]()}
     work = sorted(inside)
+    after = {join.arm: (met, join.written) for met, join in joins.items() if met in inside}
+
+    def come(n: int, out: _Refs) -> None:
+        if n in inside and not into[n] <= out:
+            into[n] &= out
+            work.append(n)
+
     while work:
         n = work.pop()
         out = through(cfg.blocks[n], into[n])
         for edge in cfg.successors[n]:
-            if edge.dst in inside and not into[edge.dst] <= out:
-                into[edge.dst] &= out
-                work.append(edge.dst)
+            come(edge.dst, out)
+        if n in after:
+            come(after[n][0], out - after[n][1])
     return into
 
 
-def section(cfg: Cfg, head: int) -> frozenset[int]:
-    """The blocks of the largest section that lanes enter at a block."""
+def _around(cfg: Cfg, inside: set[int]) -> dict[int, int]:
+    """For blocks at whose end lanes may leave a loop: the block where the others go on."""
+    after = [[e.dst for e in some] for some in cfg.successors]
+    out: dict[int, int] = {}
+    for part in components(inside, after):
+        for n in part:
+            stays = [to for to in after[n] if to in part]
+            if len(stays) == 1 and len(after[n]) == 2 and _plain_end(cfg.blocks[n]):
+                out[n] = stays[0]
+    return out
+
+
+def section(cfg: Cfg, head: int, joins: Mapping[int, Join] = _NONE) -> frozenset[int]:
+    """The blocks of the largest section that lanes enter at a block.  ``joins``: by the block where
+    lanes go on after they met."""
     every = frozenset(w for b in cfg.blocks for i in b.instructions for w in i.writes)
     inside = {head}
     work = [head]
@@ -87,12 +148,19 @@ def section(cfg: Cfg, head: int) -> frozenset[int]:
             if edge.kind in ("taken", "fall") and edge.dst not in inside:
                 inside.add(edge.dst)
                 work.append(edge.dst)
+        for met, join in joins.items():
+            if join.arm == block.index and met not in inside:
+                inside.add(met)
+                work.append(met)
+    goes_on = _around(cfg, inside)
     while True:
-        common = _forward(cfg, inside, head, _in_common, every)
+        common = _forward(cfg, inside, head, _in_common, every, joins)
         parted = {n for n in inside if not _stays(b := cfg.blocks[n], _in_common(b, common[n]))}
         left = {
             n for n in inside - {head}
-            if any(e.src not in inside or e.src in parted for e in cfg.predecessors[n])
+            if not (n in joins and joins[n].arm in inside)
+            and any(e.src not in inside or (e.src in parted and goes_on.get(e.src) != n)
+                   for e in cfg.predecessors[n])
         }  # fmt: skip
         if not left:
             return frozenset(inside)
@@ -106,14 +174,15 @@ def _written(block: Block, given: _Refs) -> _Refs:
     )
 
 
-def _own(cfg: Cfg, step: Sequence[bool], apart: _Refs) -> list[_Refs]:
+def _own(cfg: Cfg, apart: _Refs, joins: Mapping[int, Join]) -> list[_Refs]:
     """By block index, the registers that lanes surely wrote before it in a section with it."""
     own = [frozenset[RegRef]() for _ in cfg.blocks]
     for block in cfg.blocks:
-        starts = not step[block.index] and any(i.writes & apart for i in block.instructions)
-        inside = set(section(cfg, block.index)) if starts else set[int]()
+        starts = any(i.writes & apart for i in block.instructions)
+        inside = set(section(cfg, block.index, joins)) if starts else set[int]()
         if len(inside) > 1:
-            for n, found in _forward(cfg, inside, block.index, _written, apart).items():
+            facts = _forward(cfg, inside, block.index, _written, apart, joins)
+            for n, found in facts.items():
                 own[n] |= found
     return own
 
@@ -148,8 +217,12 @@ def _strays(cfg: Cfg, step: Sequence[bool]) -> list[_Refs]:
     return [found | ended for found in into]
 
 
-def uniform_registers(cfg: Cfg, step: Sequence[bool]) -> None:
+def uniform_registers(
+    cfg: Cfg, step: Sequence[bool], joins: Mapping[int, int] = MappingProxyType({})
+) -> None:
     """Refuses (SX0461) uniform registers that a lane may get from lanes that run apart from it.
+    ``joins``: for blocks where all lanes go on that armed a barrier, after they met, the blocks
+    where they armed it.
 
     A register that is written out of step, which is where a block's lanes may not be all lanes, is
     read only after a write in the same block or section, or in step after a write in step.  Then
@@ -166,7 +239,7 @@ def uniform_registers(cfg: Cfg, step: Sequence[bool]) -> None:
                 apart.update(dict.fromkeys(written, ins))
     if not apart:
         return
-    own, strays = _own(cfg, step, frozenset(apart)), _strays(cfg, step)
+    own, strays = _own(cfg, frozenset(apart), _ways(cfg, joins)), _strays(cfg, step)
     for block in cfg.blocks:
         known = set(own[block.index])
         if step[block.index]:

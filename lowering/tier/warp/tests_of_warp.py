@@ -18,7 +18,7 @@ where nothing uses what they shuffle: then all lanes meet, and jump.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sassxlate.cfg import Cfg, Uniformity, analyse
@@ -29,6 +29,7 @@ from sassxlate.disasm.sass.instruction import Imm, Instruction, Label, Pred, Reg
 from sassxlate.disasm.sass.traits import traits
 from sassxlate.lowering.idioms.replaced import rebuilt
 from sassxlate.lowering.tier.refusal import FLOW, refused
+from sassxlate.lowering.tier.warp.agreed import mask_of, waits_for
 from sassxlate.lowering.tier.warp.turns import two_places
 
 _ALL = 0xFFFFFFFF
@@ -118,10 +119,12 @@ def _writers(cfg: Cfg, block: int, end: int, ref: RegRef) -> set[tuple[int, int]
 @dataclass(frozen=True, slots=True)
 class Tests:
     """What was put in for tests of the warp, by offset: the votes of the lanes that must be there;
-    the names of the places where lanes wait if not all are there, for meetings of all lanes."""
+    the names of the places where lanes wait if not all are there, for meetings of all lanes; the
+    tests whether masks agree, to be made where all lanes are."""
 
     votes: Mapping[int, int]
     meetings: Mapping[int, str]
+    agreed: Mapping[int, Instruction]
 
 
 def replaced(cfg: Cfg, kernel: Kernel) -> tuple[Cfg, Tests]:
@@ -135,16 +138,27 @@ def replaced(cfg: Cfg, kernel: Kernel) -> tuple[Cfg, Tests]:
     changed = False
     votes: dict[int, int] = {}
     meetings: dict[int, str] = {}
+    agreed: dict[int, Instruction] = {}
+    unrun: dict[int, Instruction] = {}
+    done: set[int] = set()  # the barriers of slow ways
     jumps: dict[int, Instruction] = {}
     for block in cfg.blocks:
         last, before = block.last, block.instructions[:-1]
         mask = last.get("Ra")
-        if last.mnemonic == "BRA" and last.has("CONV"):
+        slow = _slow(last)
+        own = None if slow is None else mask_of(block)
+        if own is not None and slow is not None and waits_for(cfg, slow, own):
+            agreed[last.offset] = last
+            if last.has("CONV"):
+                jumps[slow] = unrun[slow] = _jump(last)
+            last = unrun[last.offset] = replace(_nothing(last), reads=last.reads)
+        elif last.mnemonic == "BRA" and last.has("CONV"):
             if _skips_waiting(cfg, last):
                 last = _nothing(last)
-            elif _whole(cfg, before, mask) and _skips_shuffling(cfg, last):
+            elif _whole(cfg, before, mask) and (met := _skips_meeting(cfg, last)) is not None:
+                done |= met
                 after = last.offset + SIZE
-                jumps[after] = replace(last, offset=after, modifiers=(), reads=frozenset())
+                jumps[after] = _jump(last)
                 meetings[last.offset] = _waits_at(cfg, after)
                 last = _meeting(last)
             else:
@@ -167,14 +181,16 @@ def replaced(cfg: Cfg, kernel: Kernel) -> tuple[Cfg, Tests]:
             last = _meeting(last)
         changed |= last is not block.last
         instructions += [*before, last]
-    tests = Tests(votes, meetings)
+    tests = Tests(votes, meetings, agreed)
     if not changed:
         return cfg, tests
     out = rebuilt(cfg, kernel, {i.offset: i for i in instructions} | jumps)
     kept = {i.offset for b in out.blocks for i in b.instructions}
-    for block in cfg.blocks:
+    # Where masks agree the slow way is not run.
+    run = rebuilt(cfg, kernel, unrun) if unrun else cfg
+    for block in run.blocks:
         for ins in block.instructions:
-            if ins.offset not in kept and not _harmless(ins):
+            if ins.offset not in kept and ins.offset not in done and not _harmless(ins):
                 raise refused(FLOW, "a test of the warp whose slow way does more", ins)
     return out, tests
 
@@ -239,35 +255,72 @@ def _skips_waiting(cfg: Cfg, ins: Instruction) -> bool:
     return any(i.mnemonic == "WARPSYNC" for i in skipped) and all(map(_harmless, skipped))
 
 
-def _skips_shuffling(cfg: Cfg, ins: Instruction) -> bool:
-    """Whether a branch jumps over a call of a function that waits for all lanes of the warp, and
-    over nothing else that matters."""
+def _skips_meeting(cfg: Cfg, ins: Instruction) -> set[int] | None:
+    """If a branch jumps over a call of a function that waits for all lanes of the warp, and over
+    nothing else that matters but what follows the call in this function and the branch's target
+    alike: the offsets of that in the function; otherwise None."""
     label = ins.get("target")
     if not isinstance(label, Label) or not all(p.is_true for p in conditions(ins)):
-        return False
+        return None
     end = label.target
     here = [b for b in cfg.blocks if ins.offset < b.start < end]
     skipped = [i for b in here for i in b.instructions]
     if not 0 < len(skipped) <= _CALLING or here[-1].end != end or not all(map(_harmless, skipped)):
-        return False
+        return None
     inside = {b.index for b in here}
     calls = [e for b in here for e in cfg.successors[b.index] if e.kind == "call"]
     ways = [e for b in here for e in cfg.successors[b.index] if e.kind not in ("call", "ret")]
     away = {cfg.blocks[e.dst].start for e in ways if e.dst not in inside}
-    if len(calls) != 1 or away != {end}:
-        return False
+    if len(calls) != 1 or len(away) != 1:
+        return None
     called = cfg.blocks[calls[0].dst].function
     body = [i for b in cfg.blocks if b.function == called for i in b.instructions]
-    waits = [i for i in body if i.mnemonic == "WARPSYNC"]
-    if not all(map(_harmless, body)) or any(i.mnemonic == "CALL" for i in body) or len(waits) != 1:
+    waits = [n for n, i in enumerate(body) if i.mnemonic == "WARPSYNC"]
+    if any(i.mnemonic == "CALL" for i in body) or len(waits) != 1:
+        return None
+    if not _for_all(cfg, body, waits[0], skipped) or not all(map(_harmless, body[: waits[0]])):
+        return None
+    more = [i for i in body if not _harmless(i)]
+    to = away.pop()
+    alike = [i for b in cfg.blocks for i in b.instructions if end <= i.offset < to]
+    plain = all(i.mnemonic == "BAR" and i.guard.is_true for i in more)
+    straight = len([b for b in cfg.blocks if end <= b.start < to]) == len(more)
+    if not plain or not straight or [i.text for i in more] != [i.text for i in alike]:
+        return None
+    return {i.offset for i in more}
+
+
+def _for_all(
+    cfg: Cfg, body: Sequence[Instruction], place: int, skipped: Sequence[Instruction]
+) -> bool:
+    """Whether a WARPSYNC in a called function waits for all lanes."""
+    mask = body[place].get("Ra")
+    if not body[place].guard.is_true or body[place].has("EXCLUSIVE"):
         return False
-    mask = waits[0].get("Ra")
     if not isinstance(mask, Reg) or mask.is_zero:
         return _whole(cfg, (), mask)
     ref = RegRef(mask.file, mask.index)
     given = [i for i in skipped if ref in i.writes]
-    early = [i for i in body if i.offset < waits[0].offset and ref in i.writes]
+    early = [i for i in body[:place] if ref in i.writes]
     return len(given) == 1 and not early and _moved(given[0]) == _ALL and not mask.inv
+
+
+def _slow(ins: Instruction) -> int | None:
+    """The offset of the slow way of a test of the warp."""
+    label = ins.get("target")
+    if ins.mnemonic != "BRA" or not isinstance(label, Label):
+        return None
+    if ins.has("CONV"):
+        return ins.offset + SIZE
+    return label.target if ins.has("DIV") else None
+
+
+def _jump(ins: Instruction) -> Instruction:
+    """A branch to the target of BRA.CONV, after it."""
+    return replace(
+        ins, offset=ins.offset + SIZE, modifiers=(), reads=frozenset(), guard=_TRUE,
+        operands={"target": ins.operands["target"], "Pp": _TRUE},
+    )  # fmt: skip
 
 
 def _waits_by_register(ins: Instruction) -> bool:

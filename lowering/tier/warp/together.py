@@ -25,6 +25,7 @@ from sassxlate.disasm.sass.instruction import Instruction, RegRef
 from sassxlate.disasm.sass.traits import traits
 from sassxlate.lowering.convergence.plan import is_plain_barrier
 from sassxlate.lowering.tier.refusal import FLOW, FORM, TOGETHER, WAITING, refused
+from sassxlate.lowering.tier.warp.agreed import all_here
 from sassxlate.lowering.tier.warp.apart import uniform_registers
 from sassxlate.lowering.tier.warp.retries import retries
 from sassxlate.lowering.tier.warp.turns import steady
@@ -41,6 +42,7 @@ class Together:
     in_step: tuple[bool, ...]
     group: tuple[bool, ...]
     ordered_shared: bool
+    agreed: Mapping[int, Instruction]  # tests whether masks agree, by the offset where to make them
 
 
 def cycles(nodes: Iterable[int], after: Sequence[Sequence[int]]) -> list[frozenset[int]]:
@@ -262,13 +264,13 @@ def _sees_others(ins: Instruction) -> bool:
     return bool(traits(ins).lanes)
 
 
-def _barriers(cfg: Cfg, step: Sequence[bool], group: Sequence[bool], turns: Sequence[bool]) -> None:
+def _barriers(cfg: Cfg, group: Sequence[bool], turns: Sequence[bool]) -> None:
     for block in cfg.blocks:
         for ins in block.instructions:
             if ins.mnemonic == "BAR":
                 if not ins.has("SYNC") or not is_plain_barrier(ins) or not ins.guard.is_true:
                     raise refused(FORM, "this kind of BAR", ins)
-                if not step[block.index]:
+                if not turns[block.index]:
                     raise refused(TOGETHER, "a barrier where lanes run apart", ins)
             elif ins.has("COLLECTIVE") or ins.mnemonic == "ENDCOLLECTIVE":
                 raise refused(FLOW, "a collective section", ins)
@@ -409,20 +411,26 @@ def ordered_shared(cfg: Cfg) -> bool:
 
 
 def together(
-    cfg: Cfg, uniformity: Uniformity, votes: Mapping[int, int] = MappingProxyType({})
+    cfg: Cfg,
+    uniformity: Uniformity,
+    votes: Mapping[int, int] = MappingProxyType({}),
+    agreed: Mapping[int, Instruction] = MappingProxyType({}),
 ) -> Together:
-    """``votes``: where lanes are tested, by offset, and the votes of these lanes
-    (:mod:`.tests_of_warp`).
+    """``votes``: where lanes are tested, by offset, and the votes of these lanes; ``agreed``: tests
+    whether the masks of all lanes agree (:mod:`.tests_of_warp`).
 
     Raises Refused: SX0461, lanes that an instruction sees may differ; SX0462, lanes may wait for
     each other; SX0463, a test of lanes that may not be there."""
     step, turns = _steps(cfg, uniformity)
     group = as_a_group(cfg, step)
-    _barriers(cfg, step, group, turns)
+    _barriers(cfg, group, turns)
     _votes(cfg, group, votes)
-    uniform_registers(cfg, step)
+    all_here(cfg, step, tuple(agreed))
+    nests = _nests(cfg, _edges(cfg))
+    joins = {met: arm for met, arm in joined(cfg).items() if nests[met] == nests[arm] is not None}
+    uniform_registers(cfg, step, joins)
     _waiting(cfg, step)
-    return Together(step, group, ordered_shared(cfg))
+    return Together(step, group, ordered_shared(cfg), agreed)
 
 
 __all__ = ["Together", "cycles", "together"]

@@ -1,11 +1,12 @@
 """In which turns of its loops a block is run, and whether lanes that meet are at one place.
 
 An *event* is a block that all live lanes run together, or the end of one at which they all meet
-(WARPSYNC of all lanes): each lane that has not ended takes part in each event.  So the events that
-a lane has passed are the first ones of one sequence, the same for all lanes.  LLVM runs a block
-once for all lanes that come to it with the same numbers of turns of the loops around it.  Therefore
-lanes that SASS has at a block at the same time are together there in LLVM's code, too, if these
-numbers follow from the events before, whichever way a lane took between two events.
+(WARPSYNC of all lanes, or BAR.SYNC, which a warp passes as a whole): each lane that has not ended
+takes part in each event.  So the events that a lane has passed are the first ones of one sequence,
+the same for all lanes.  LLVM runs a block once for all lanes that come to it with the same numbers
+of turns of the loops around it.  Therefore lanes that SASS has at a block at the same time are
+together there in LLVM's code, too, if these numbers follow from the events before, whichever way a
+lane took between two events.
 
 *Turns*: for a loop, and from each event, the ways without events are followed, and the passes of
 the loop's head counted.  If two ways to a block have different numbers, or a way goes around the
@@ -26,6 +27,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from sassxlate.cfg import Cfg, Uniformity
 from sassxlate.cfg.graph import Block
 from sassxlate.disasm.sass.instruction import Imm
+from sassxlate.lowering.convergence.plan import is_plain_barrier
 
 _ALL = 0xFFFFFFFF
 # The passes of a loop's head on the way to a block inside: since the event, or since the lane came
@@ -36,6 +38,8 @@ _Passes = tuple[bool, int] | None
 def all_meet(block: Block) -> bool:
     """Whether all live lanes meet at a block's end."""
     last = block.last
+    if last.mnemonic == "BAR":
+        return last.has("SYNC") and is_plain_barrier(last) and last.guard.is_true
     mask = last.get("Ra")
     whole = last.has("ALL") or (isinstance(mask, Imm) and mask.value & _ALL == _ALL)
     plain = not last.has("COLLECTIVE") and not last.has("EXCLUSIVE")

@@ -10,7 +10,7 @@ from sassxlate.disasm.sass import decode
 from sassxlate.disasm.sass.codec.assembler import assemble_listing
 from sassxlate.lowering.tier.refusal import TOGETHER, Refused
 from sassxlate.lowering.tier.warp.apart import section, uniform_registers
-from sassxlate.lowering.tier.warp.together import in_step
+from sassxlate.lowering.tier.warp.together import in_step, joined
 
 ARCH = 80
 # As in nvcc's sine of large angles: only some lanes run the loop, its address is in UR8.
@@ -53,7 +53,7 @@ def _accepted(text: str) -> bool:
     step = in_step(cfg, analyse(cfg))
     assert not all(step)
     try:
-        uniform_registers(cfg, step)
+        uniform_registers(cfg, step, joined(cfg))
     except Refused as why:
         return why.code != TOGETHER
     return True
@@ -78,16 +78,30 @@ HARMLESS = {
     "written in step before, and not where lanes run apart":
         ("IADD3 R4, R3, 0x1", "IADD3 R4, R3, UR6"),
 }  # fmt: skip
-WRONG = {
+# Ways in which lanes leave the loop in different turns: the others go on.
+TURNS = {
     "the counter starts at a lane's own value": ("R10, RZ, RZ, RZ", "R10, RZ, RZ, R0"),
     "the counter advances by a lane's own value": ("R10, R10, 0x1", "R10, R10, R0"),
     "the counter advances in some lanes": ("IADD3 R10, R10", "@P1 IADD3 R10, R10"),
     "the counter is loaded":
         ("IADD3 R10, R10, 0x1, RZ", "LDS R10, [RZ]"),
     "lanes leave by a lane's own predicate": ("@P6 BRA `(.LOOP)", "@P1 BRA `(.LOOP)"),
-    "lanes may end in the loop": ("UIADD3 UR8", "@P1 EXIT\nUIADD3 UR8"),
     "lanes may leave in the middle of the loop":
         ("UIADD3 UR8", "@P1 BRA `(.JOINS)\nUIADD3 UR8"),
+    "lanes part in the loop, and meet again":
+        ("UIADD3 UR8", "BSSY B1, `(.IN)\n@P1 BRA `(.INS)\nIADD3 R2, R2, 0x3, RZ\n.INS:\n"
+                       "BSYNC B1\n.IN:\nUIADD3 UR8"),
+}  # fmt: skip
+WRONG = {
+    "lanes may end in the loop": ("UIADD3 UR8", "@P1 EXIT\nUIADD3 UR8"),
+    "lanes part in the loop, and write it before they meet again":
+        ("UIADD3 UR8", "BSSY B1, `(.IN)\n@P1 BRA `(.INS)\nUMOV UR8, 0x3\n.INS:\n"
+                       "BSYNC B1\n.IN:\nUIADD3 UR8"),
+    "lanes part in the loop, and wait for others before they meet again":
+        ("UIADD3 UR8", "BSSY B1, `(.IN)\n@P1 BRA `(.INS)\nWARPSYNC 0xffffffff\n.INS:\n"
+                       "BSYNC B1\n.IN:\nUIADD3 UR8"),
+    "lanes part in the loop, and do not meet again":
+        ("UIADD3 UR8", "@P1 BRA `(.INS)\nIADD3 R2, R2, 0x3, RZ\n.INS:\nUIADD3 UR8"),
     "lanes wait for others in the loop": ("UIADD3 UR8", "WARPSYNC 0xffffffff\nUIADD3 UR8"),
     "not written before the loop": ("ULDC.64 UR8, c[0x4][0x0]", "NOP"),
     "another word of it is not written": ("ULDC.64 UR8", "ULDC UR9"),
@@ -116,6 +130,16 @@ def _changed(old: str, new: str, text: str = LOOP) -> str:
 @pytest.mark.parametrize("name", HARMLESS)
 def test_harmless_changes_are_accepted(name: str) -> None:
     assert _accepted(_changed(*HARMLESS[name]))
+
+
+@pytest.mark.parametrize("name", TURNS)
+def test_lanes_that_leave_the_loop_need_not_go_together(name: str) -> None:
+    text = _changed(*TURNS[name])
+    assert _accepted(text)
+    same_turn = name in ("lanes may leave in the middle of the loop",
+                         "lanes part in the loop, and meet again")  # fmt: skip
+    read_after = _changed("R2, R2, 0x1, RZ", "R2, R2, UR8, RZ", text)
+    assert _accepted(read_after) is same_turn
 
 
 @pytest.mark.parametrize("name", WRONG)

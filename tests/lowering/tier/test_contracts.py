@@ -18,7 +18,7 @@ from tests.lowering.emulated import KERNELS, check, load
 # On sm_80.
 REFUSED = {
     "calls": FLOW, "divergent_ballot": FLOW,
-    "uniform_barrier": FORM, "spin_lock": WAITING, "warp_match": FORM,
+    "uniform_barrier": FORM, "spin_lock": WAITING,
     "spin_before_work": WAITING, "spin_backoff": WAITING, "lock_in_function": WAITING,
     "lane_flags": WAITING, "split_warp_sync": FLOW, "group_votes": FLOW,
     "vote_forms": FLOW, "barrier_reduce": FORM, "named_barriers": FLOW,
