@@ -132,10 +132,21 @@ class HostGraph:
         return sorted((own | through) - code)
 
     def _stub_code(self, stub: int) -> set[int]:
-        """The stub, and the functions that launch the kernel for it: they take the configuration
-        of a launch, which another function has set."""
-        own = {one.function for one in self.launches if stub in one.stubs}
-        return {stub, *(own & self.inner)}
+        """The stub, the functions that launch the kernel for it, which take the configuration of a
+        launch that another function has set, and those on the way there: without optimisation
+        nvcc leaves a wrapper between a template's stub and its launch."""
+        code = {one.function for one in self.launches if stub in one.stubs} & self.inner
+        code.add(stub)
+        reached, work = {stub}, [stub]
+        while work:
+            for callee in self.edges.get(work.pop(), set()) - reached - code:
+                reached.add(callee)
+                work.append(callee)
+        between = {f for f in reached - code if self.edges.get(f, set()) & code}
+        while between:
+            code |= between
+            between = {f for f in reached - code if self.edges.get(f, set()) & code}
+        return code
 
     def way(self, stub: int) -> list[int]:
         """The shortest way from main, in a library from an exported function, to a function that

@@ -73,12 +73,27 @@ static void stub_of_newer(int n) {
 }
 void newer(int n) { stub_of_newer(n); }
 """
+# A template's stub without optimisation: a wrapper between it and its launch.
+WRAPPED = """
+void wrapped(int);
+__attribute__((noinline)) static void stub_of_wrapped(int) {
+  int g = 1, b = 1; long s = 0; void *stream = 0, *args[1] = {&g};
+  if (__cudaPopCallConfiguration(&g, &b, &s, &stream)) return;
+  cudaLaunchKernel((const void *)wrapped, g, b, args, s, stream);
+}
+__attribute__((noinline)) static void wrapper_of_wrapped(int &n) { stub_of_wrapped(n); }
+void wrapped(int n) { wrapper_of_wrapped(n); }
+"""
 REST = """
 __attribute__((noinline)) int helper(long, const void *kernel) {
   void *args[1] = {0};
   return cudaLaunchKernel(kernel, 1, 1, args, 0, 0);
 }
 __attribute__((noinline)) void direct() { __cudaPushCallConfiguration(1, 1, 0, 0); first(1); }
+__attribute__((noinline)) void templated() {
+  __cudaPushCallConfiguration(1, 1, 0, 0);
+  wrapped(1);
+}
 __attribute__((noinline)) void passed() { helper(7, (const void *)second); }
 void threaded() { __cudaPushCallConfiguration(1, 1, 0, 0); newer(2); }
 __attribute__((noinline)) static void through(int n, void (*kernel)(int)) {
@@ -93,10 +108,11 @@ __attribute__((noinline)) void chosen(int n) {
 }
 __attribute__((constructor)) static void all() {
 #define R(f) __cudaRegisterFunction(0, (const char *)f, (char *)0, "_Z" #f, -1, 0, 0, 0, 0, 0);
-  R(first) R(second) R(third) R(newer) R(fourth) R(fifth)
+  R(first) R(second) R(third) R(newer) R(fourth) R(fifth) R(wrapped)
 }
 int main(int n, char **) {
   direct();
+  templated();
   passed();
   start_thread(threaded);
   chosen(n);
@@ -112,7 +128,7 @@ def build(tmp_path_factory: pytest.TempPathFactory, gxx: Runner) -> Callable[...
     folder = tmp_path_factory.mktemp("host")
     (folder / "runtime.cpp").write_text(RUNTIME)
     kernels = "".join(KERNEL % {"name": name} for name in KERNELS)
-    (folder / "program.cpp").write_text(CUDA + kernels + NEWER + REST)
+    (folder / "program.cpp").write_text(CUDA + kernels + NEWER + WRAPPED + REST)
     gxx("-shared", "-fPIC", "-O1", folder / "runtime.cpp", "-o", folder / "libcudart.so")
 
     def go(*options: str) -> Path:
@@ -141,6 +157,7 @@ def test_ways_to_launch(options: tuple[str, ...], build: Callable[..., Path]) ->
     found = _launching(graph)
     assert found["_Zfirst"] == {"direct"}
     assert found["_Zsecond"] == {"passed"}
+    assert found["_Zwrapped"] == {"templated"}
     assert found["_Znewer"] == {"threaded"}
     assert found["_Zfourth"] == found["_Zfifth"] == {"through"}
     assert found["_Zthird"] == set()  # through a table that is written to
@@ -153,7 +170,7 @@ def test_ways_to_launch(options: tuple[str, ...], build: Callable[..., Path]) ->
     text = show.text("program", graph)
     assert "unknown call: chosen(int) 0x" in text
     assert "_Zthird: stub" in text or "third: stub" in text
-    assert show.dot("program", graph).count("style=bold") == 6 + 5
+    assert show.dot("program", graph).count("style=bold") == 7 + 6
 
 
 @pytest.mark.parametrize("options", [("-O0",), ("-O2",)])
