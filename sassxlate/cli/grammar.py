@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import resource
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
+from sassxlate.errors import UsageError, Where
 from sassxlate.notes import QUIET, VERBOSE, note, verbose
 
 # Spellings of versions that were never released, and what they are now.
@@ -66,6 +70,7 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command; with -v, its time and memory follow on stderr."""
+        self._keep_inputs(ctx)
         begin = time.monotonic()
         try:
             return super().invoke(ctx)
@@ -73,6 +78,19 @@ class Command(click.Command):
             if verbose():
                 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
                 note(f"{ctx.info_name}: {time.monotonic() - begin:.2f} s, {peak} MiB")
+
+    def _keep_inputs(self, ctx: click.Context) -> None:
+        """Raises UsageError SX0813 if a file that is read would be written over."""
+        output = ctx.params.get("output")
+        if not isinstance(output, (str, Path)) or not os.path.isfile(output):
+            return
+        for parameter in self.params:
+            value = ctx.params.get(parameter.name or "")
+            some: tuple[object, ...] = value if isinstance(value, tuple) else (value,)
+            for one in some if isinstance(parameter, click.Argument) else ():
+                with contextlib.suppress(OSError, ValueError):
+                    if isinstance(one, (str, Path)) and os.path.samefile(one, output):
+                        raise UsageError("SX0813", "it is the input", Where(str(output)))
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The example, as it is to be typed."""

@@ -253,6 +253,17 @@ def test_output_goes_to_the_file(tmp_path: Path) -> None:
     assert json.loads(file.read_text())["schema"] == "sassxlate.callgraph/1"
     shown = CliRunner().invoke(cli, ["callgraph", str(CUBIN), "-o", "-"])
     assert "early_exit" in shown.stdout
+    copy = tmp_path / "copy.cubin"
+    copy.write_bytes(CUBIN.read_bytes())
+    link = tmp_path / "link"
+    link.symlink_to(copy)
+    for words in (["disasm", str(copy), "-o", str(copy)], ["cfg", str(copy), "-k", "*"],
+                  ["diff", str(CUBIN), str(copy)], ["embed", str(copy)]):  # fmt: skip
+        more = [] if "-o" in words else ["-o", str(link)]
+        done = CliRunner().invoke(cli, [*words, *more])
+        assert done.stderr == f"sassxlate: SX0813: {(words + more)[-1]}: it is the input\n"
+        assert done.exit_code == 2
+    assert copy.read_bytes() == CUBIN.read_bytes()
     picture = tmp_path / "out.svg"
     done = CliRunner().invoke(cli, ["disasm", str(CUBIN), "-o", str(picture)])
     assert done.stderr.endswith("out.svg is text: the formats of this command are text, json\n")
