@@ -97,7 +97,10 @@ def changed(lane: Lane, at: tuple[str, int], op: str, what: Element, operand: Va
             f"monotonic, align {what.size}, {_HERE}"
         )
         return Val(ref, bits, False)
-    if op == "ADD" and what.kind == "f" and what.bits == 32 and what.count == 1 and what.flush:
+    # RDNA2 has no such instruction for global memory, and LLVM's loop would not flush.
+    has_sum = lane.target.instructions != "RDNA2"
+    single = what.kind == "f" and what.bits == 32 and what.count == 1
+    if has_sum and op == "ADD" and single and what.flush:
         value = lane.fn.emit(f"bitcast i32 {operand.ref} to float")
         ref = lane.fn.emit_new(
             f"atomicrmw fadd ptr addrspace({space}) {ptr}, float {value} {_AGENT} monotonic, "

@@ -182,7 +182,7 @@ def _translator(target: str) -> Check:
 
         cubin = data_folder() / "kernels" / "sm_80" / f"{_KERNEL}.cubin"
         for _, module in load(cubin).cubins():
-            done = translate_kernel(module, _KERNEL, target=target_named(target))
+            done = translate_kernel(module, _KERNEL, target=target_named(target).of_rules)
             compile_code_object(done.code_object, _KERNEL)
     except Exception as error:  # the user must see any failure
         detail = f"{type(error).__name__}: {error}"
@@ -192,7 +192,7 @@ def _translator(target: str) -> Check:
 
 
 def _hip(target: str) -> Check:
-    fix = "install AMD's ROCm for a gfx11 card; without it programs run on the emulated device"
+    fix = "install AMD's ROCm for the card; without it programs run on the emulated device"
     if not os.path.exists(_KFD):
         # Without the kernel driver, `run` does not look for a GPU.
         return Check(

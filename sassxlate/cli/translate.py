@@ -24,7 +24,7 @@ from sassxlate.cli.options import (
     show_defects,
     target_option,
 )
-from sassxlate.disasm.amdgpu_machines import spelled
+from sassxlate.disasm.amdgpu_machines import RDNA3, spelled
 from sassxlate.disasm.containers import Cubin, Kernel, LoadedFile, Origin
 from sassxlate.disasm.inputs import (
     kernel_matches,
@@ -32,7 +32,7 @@ from sassxlate.disasm.inputs import (
     parse_arch,
     read_input,
 )
-from sassxlate.errors import SassxlateError
+from sassxlate.errors import LoweringError, SassxlateError
 from sassxlate.lowering.codeobject.debug_lines import CubinLines
 from sassxlate.lowering.report.pages import begin
 from sassxlate.notes import quiet
@@ -165,6 +165,9 @@ def command(
         raise click.UsageError("Missing option '-o' / '--output' (or '--report', '--dump-after').")
     if as_json and dumped:
         raise click.UsageError("--format json and --dump-after both write to stdout.")
+    if target not in RDNA3 and (verify or report is not None or dumped):
+        text = "--verify, --report and --dump-after read RDNA3's code"
+        raise LoweringError("SX0465", f"{target}: {text}")
     shown = _passes(dumped)
     wanted = spelled(target, matrix)
     pages = (

@@ -48,7 +48,7 @@ def guarded(word: int, predicate: int, inverted: bool = False) -> int:
     return word & ~(15 << GUARD) | (predicate | inverted << 3) << GUARD
 
 
-def _banks(cubin: Cubin, constant2: bytes, device: EmulatedDevice) -> dict[str, int]:
+def constant_banks(cubin: Cubin, constant2: bytes, device: EmulatedDevice) -> dict[str, int]:
     """The constant banks and the module's variables, filled and relocated."""
     functions, words = function_addresses(cubin), address_words(cubin)
     data = (".nv.global", ".nv.constant")
@@ -96,7 +96,7 @@ def launch(
         struct.pack("<QQQi", *places, contract.n),
         (contract.block, 1, 1),
         (contract.grid, 1, 1),
-        _banks(cubin, done.kernel.constant2, device),
+        constant_banks(cubin, done.kernel.constant2, device),
         contract.shared_bytes,
     )
     run_code_object(

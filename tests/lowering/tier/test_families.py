@@ -197,6 +197,16 @@ def test_scratch_of_rdna2_needs_its_own_registers() -> None:
     assert "buffer_store_dword" in made.assembly
 
 
+def test_an_atomic_sum_flushes_on_rdna2() -> None:
+    """It has no global_atomic_add_f32: the loop of LLVM's own would keep denormals."""
+    asked = {t: made_for("global_atomics", TARGETS[t]).assembly for t in CPUS}
+    assert "global_atomic_add_f32" in asked["gfx1201"]
+    assert "atomic_add_f32" not in asked["gfx1030"]
+    loop = asked["gfx1030"].partition("v_add_f32")[2].partition("global_atomic_cmpswap")
+    assert loop[1]
+    assert "v_cmp" in loop[0]  # whether the sum is denormal
+
+
 def test_the_rules_write_nothing_for_them() -> None:
     for target in OTHERS:
         with pytest.raises(LoweringError) as caught:
@@ -229,5 +239,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert "s_wait_kmcnt" in file.with_suffix(".s").read_text()
     refused = CliRunner().invoke(cli, [*asked, "--engine", "search"])
     assert "SX1008" in refused.output
+    judged = CliRunner().invoke(cli, [*asked, "--verify"])
+    assert "SX0465" in judged.output
     ran = CliRunner().invoke(cli, ["run", "--device", "emulator", "--target", "gfx1201", "true"])
     assert "SX0719" in ran.output

@@ -31,7 +31,7 @@ def emulator(checkout: Path) -> Any:
     return importlib.import_module("test.mockgpu.amd.emu")
 
 
-def _user_data(dispatch: Dispatch, properties: int) -> list[int]:
+def user_data(dispatch: Dispatch, properties: int) -> list[int]:
     """The SGPRs that a wave begins with (LLVM, AMDGPUUsage: Initial Kernel Execution State)."""
     parts = (
         (0, 4, 0),  # the private segment's buffer
@@ -63,7 +63,7 @@ def run(dispatch: Dispatch, checkout: Path, singles: Singles) -> None:
     end = next(r.end for r in dispatch.ranges if r.begin <= code < r.end)
     emu.run_asm(
         code, end - code, *dispatch.groups, *dispatch.workgroup, dispatch.kernarg, rsrc2,
-        dispatch.scratch, "rdna3", _user_data(dispatch, properties),
+        dispatch.scratch, "rdna3", user_data(dispatch, properties),
     )  # fmt: skip
 
 
