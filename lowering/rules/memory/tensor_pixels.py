@@ -10,12 +10,16 @@ and the next dimension goes on.  A load adds the instruction's offsets to each p
 The map is that of tiles but for these words::
 
     2        PIXELS + rank
-    3        bits 8-11, 12-15, 16-19 also: the steps of the spatial dimensions
+    3        bit 3 also: the window lies within the tensor; bits 8-11, 12-15, 16-19: the steps of
+             the spatial dimensions
     9, 10    channels and pixels of a column
     11-13    2**32 / step rounded up, for each spatial dimension; 0 for a step of 1
     22-30    lower, last and the number of steps from one to the other, for each spatial dimension
 
-Measured on an H100 (``fixtures/silicon/sm_90/tensor_pixels.npz``).
+Measured on an H100 (``fixtures/silicon/sm_90/tensor_pixels.npz``): a column must begin within the
+window and at a whole 16 bytes of channels, and a store at no negative coordinate, with a window
+within the tensor (there an illegal instruction, here a trap); a store writes whole 16 bytes, also
+where the channels end within them.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ from sassxlate.lowering.rules.memory.tensor_box import BOX, TensorCopy
 from sassxlate.lowering.target import ZERO
 
 PIXELS: Final = 0x53585450
+_WITHIN = 8
 _WINDOW = 88  # byte offset of the first dimension's lower, last and number
 _OFFSET_BITS = {3: 16, 4: 8, 5: 5}  # of an offset, by the rank
 
@@ -39,8 +44,6 @@ class PixelCopy(TensorCopy):
         super().__init__(c, inwards)
         if self.rank not in _OFFSET_BITS:
             raise c.refuse(f"a copy of pixels of {self.rank} dimensions")
-        if not inwards:
-            raise c.refuse("a store of pixels (im2col)")
         self.spatial = range(1, self.rank - 1)
         self.offsets = c.stemp() if inwards else self.save
 
@@ -57,6 +60,18 @@ class PixelCopy(TensorCopy):
         self.kind(PIXELS)
         self.size()
         self.scalar(BOX + 4, self.rows)
+        c = self.c
+        if not self.inwards:
+            with c.scope():
+                within = c.stemp()
+                c.raw(Inst("s_and_b32", (within, self.flags, I(_WITHIN))))
+                self.need("s_cmp_lg_u32", within, ZERO)
+        for k in self.spatial:
+            with c.scope():
+                first, end = c.stemp(), c.stemp()
+                c.raw(Inst("v_readfirstlane_b32", (first, self.start[k - 1]), uniform=True))
+                for word, test in ((0, "s_cmp_ge_i32"), (4, "s_cmp_le_i32")):
+                    self.need(test, first, self.scalar(_WINDOW + 12 * (k - 1) + word, end))
 
     def place(self) -> None:
         """This lane's pixel: whether it is in the tensor, and its two addresses."""
@@ -106,7 +121,6 @@ class PixelCopy(TensorCopy):
         self.scalar(window + 4, much)
         c.raw(Inst("v_readfirstlane_b32", (first, start), uniform=True))
         c.raw(Inst("s_sub_u32", (first, much, first)))
-        c.raw(Inst("s_max_i32", (first, first, ZERO)))
         self.scalar(BOX + 4 + 4 * k, scale)
         c.raw(Inst("s_mul_hi_u32", (much, first, scale)))
         c.raw(Inst("s_cmp_lg_u32", (scale, ZERO)))

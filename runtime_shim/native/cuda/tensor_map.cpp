@@ -11,7 +11,9 @@ constexpr uint32_t kMagic = 0x53585440;   // plus the rank
 constexpr uint32_t kPixels = 0x53585450;  // the same, of maps for im2col
 constexpr uint64_t kLargest = 1 << 27;   // elements of a dimension
 constexpr uint64_t kShared = 1 << 18;    // bytes: a box of so many is an error
+constexpr uint64_t kBlock = 232448;      // the most a block has: a column of 131,072 bytes is none, of 261,120 an error
 constexpr uint32_t kRanks = 5;
+constexpr uint32_t kWithin = 8;  // a flag: all of the pixels' window is in the tensor
 
 // The layout of lowering/rules/memory/tensor_box.py and tensor_pixels.py.
 struct Map {
@@ -81,6 +83,7 @@ int64_t last_of(const Tensor &t, const Column &column, uint32_t k) {
 bool valid(const Tensor &t, const Column &column) {
   if (!valid_tensor(t) || t.rank < 3 || !column.lower || !column.upper) return false;
   if (!column.channels || column.channels > 256 || !column.pixels || column.pixels > 1024) return false;
+  if (uint64_t{column.channels} * column.pixels * kSizes[t.type] > kBlock) return false;
   const int range = t.rank == 3 ? 1 << 15 : t.rank == 4 ? 1 << 7 : 1 << 4;
   for (uint32_t k = 0; k + 2 < t.rank; ++k) {
     for (const int corner : {column.lower[k], column.upper[k]})
@@ -131,10 +134,12 @@ Map encoded(const Tensor &t, const Column &column) {
   Map map = encoded(t, kPixels);
   map.box[0] = column.channels;
   map.box[1] = column.pixels;
+  map.flags |= kWithin;
   for (uint32_t k = 0; k + 2 < t.rank; ++k) {
     const uint32_t step = t.steps[k + 1];
     const auto last = static_cast<int32_t>(last_of(t, column, k));
     map.flags |= step << (8 + 4 * k);
+    if (column.lower[k] < 0 || column.upper[k] > 0) map.flags &= ~kWithin;
     map.box[2 + k] = step == 1 ? 0 : static_cast<uint32_t>(((uint64_t{1} << 32) + step - 1) / step);
     map.window[k][0] = column.lower[k];
     map.window[k][1] = last;
