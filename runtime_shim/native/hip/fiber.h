@@ -42,6 +42,7 @@ __attribute__((always_inline)) inline void fiber_switch(void **save, void *load)
       "pushq %%rax\n\t"
       "movq %%rsp, (%0)\n\t"
       "movq %1, %%rsp\n\t"
+      "xorl %%ecx, %%ecx\n\t"  // for sx_barrier
       "popq %%rax\n\t"
       "jmpq *%%rax\n"
       "1:\n\t"

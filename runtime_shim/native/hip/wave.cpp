@@ -19,44 +19,9 @@ __attribute__((always_inline)) inline void suspend(Wave *wave, Event event) {
   fiber_suspend(wave->fiber);
 }
 
-// The wave that the scheduler would run next, if it is of the same round, and ready or made so; otherwise null.
-Wave *next_ready(Wave &wave) {
-  Group &group = *wave.group;
-  size_t index = size_t{wave.index} + 1;
-  if (index == group.waves.size()) index = 0;
-  if (index == group.first_wave) return nullptr;
-  Wave &next = group.waves[index];
-  if (next.state == WaveState::New && !begin_wave(group, next)) return nullptr;
-  return next.state == WaveState::Ready ? &next : nullptr;
-}
-
 Wave *wave_of(SxWave *w) { return static_cast<Wave *>(w->host); }
 
 // ---- Functions called by compiled code (SxRuntime); all on the wave's fiber.
-
-void runtime_barrier(SxWave *w, uint32_t) {
-  Wave *wave = wave_of(w);
-  Group &group = *wave->group;
-  if (group.live == 1) return;  // no other wave to wait for
-  // Without a way through the scheduler: half the switches, and the processor foresees where they lead.
-  wave->event = Event::Barrier;
-  Wave *next = nullptr;
-  if (group.arrived + 1 < group.live) {
-    next = next_ready(*wave);
-    if (!next) return suspend(wave, Event::Barrier);
-    wave->state = WaveState::AtBarrier;
-    ++group.arrived;
-  } else {
-    if (group.launch->aborted.load(std::memory_order_relaxed)) return suspend(wave, Event::Barrier);
-    release(group);
-    // There is another: more than one is live, and none of them waits now.
-    for (size_t index = wave->index; !next;) {
-      if (++index == group.waves.size()) index = 0;
-      if (group.waves[index].state == WaveState::Ready) next = &group.waves[index];
-    }
-  }
-  fiber_pass(wave->fiber, next->fiber);
-}
 
 // Strict mode makes waves yield at different places with every seed.
 int64_t fuel_for(Wave &wave) {
@@ -168,13 +133,23 @@ uint64_t runtime_message(SxWave *, uint32_t simm16, uint32_t, uint32_t) {
 
 }  // namespace
 
-SxRuntime g_runtime = {runtime_barrier, runtime_yield,   runtime_resolve, runtime_fault,
+SxRuntime g_runtime = {sx_barrier, runtime_yield,   runtime_resolve, runtime_fault,
                             runtime_clock,   runtime_message, 0, 0, {}};
 
 FaultRecord out_of_memory() {
   FaultRecord fault;
   fault.kind = kFaultMemory;
   return fault;
+}
+
+Wave *next_ready(Wave &wave) {
+  Group &group = *wave.group;
+  size_t index = size_t{wave.index} + 1;
+  if (index == group.waves.size()) index = 0;
+  if (index == group.first_wave) return nullptr;
+  Wave &next = group.waves[index];
+  if (next.state == WaveState::New && !begin_wave(group, next)) return nullptr;
+  return next.state == WaveState::Ready ? &next : nullptr;
 }
 
 void release(Group &group) {

@@ -67,6 +67,9 @@ struct Group {
   size_t scratch_capacity = 0;
 };
 
+// SxRuntime.barrier.
+extern "C" void sx_barrier(SxWave *w, uint32_t pc);
+
 // Called by compiled code.  Not constant: the watchdog sets `stop`.
 extern SxRuntime g_runtime;
 
@@ -76,6 +79,9 @@ extern SxRuntime g_runtime;
 // Gives a new wave a fiber and its first registers; it is ready then.  False if it cannot begin: the launch has failed
 // (also by this: no memory, or no time is left).
 bool begin_wave(Group &group, Wave &wave);
+
+// The wave that the scheduler would run next, if it is of the same round, and ready or made so; otherwise null.
+Wave *next_ready(Wave &wave);
 
 // All live waves have arrived at the barrier: they are ready.
 void release(Group &group);
