@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 from sassxlate.errors import ModelError, Where
 from sassxlate.llm.inference.automaton import AnswerAutomaton
 from sassxlate.llm.inference.block_model import answer_limit, check_vocabulary, digest_of_weights
+from sassxlate.llm.inference.text_answer import PROSE, inside, is_over
 from sassxlate.llm.language import tokenizer
 from sassxlate.lowering.region.text import RegionText
 from sassxlate.lowering.target import DEFAULT
@@ -27,10 +28,9 @@ Tensor: TypeAlias = Any
 Words = tuple[str, ...]
 ALLOW_HUB = "SASSXLATE_ALLOW_HUB"
 _HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
-_FENCE = re.compile(r"```[a-z0-9]*\n(.*?)(?:```|$)", re.DOTALL)
 BATCH = 16  # rows that are generated at once
 _LEAST = 32  # tokens: less is no room for an answer
-_LOOKED = 8  # tokens between two looks for the end of a text's block
+_LOOKED = 8  # tokens between two looks at a text
 INSTRUCTION = (
     f"Translate the following basic block of NVIDIA SASS to AMD RDNA3 ({DEFAULT.language}), in the "
     "notation of the block language; end the code of each SASS instruction with ;\n"
@@ -84,21 +84,26 @@ def load(model: str, device: str = "auto") -> tuple[Any, Any, str]:
     return made.to(device).eval(), words, device
 
 
-def closed(words: Any, asked: int) -> Any:
-    """StoppingCriteria for text: a row ends where its fenced block does."""
+def answered(words: Any, questions: Sequence[RegionText], asked: int) -> Any:
+    """StoppingCriteria for text: a row ends where more text makes no other answer of it.
+    ``questions`` has one for each row, ``asked`` is the length of their text."""
     torch, transformers = libraries()
 
-    class Closed(transformers.StoppingCriteria):  # type: ignore[misc,name-defined]
-        """Whether each row has closed its block."""
+    class Answered(transformers.StoppingCriteria):  # type: ignore[misc,name-defined]
+        """Whether each row has its answer, or cannot become one."""
 
         def __call__(self, input_ids: Tensor, scores: Tensor, **_: object) -> Tensor:
-            if (input_ids.shape[1] - asked) % _LOOKED:
+            made = input_ids.shape[1] - asked
+            if made % _LOOKED:
                 return torch.zeros(input_ids.shape[0], dtype=torch.bool, device=input_ids.device)
             texts = words.batch_decode(input_ids[:, asked:], skip_special_tokens=True)
-            done = [text.count("```") >= 2 for text in texts]
+            done = [
+                is_over(text, question, made < PROSE)
+                for text, question in zip(texts, questions, strict=True)
+            ]
             return torch.tensor(done, dtype=torch.bool, device=input_ids.device)
 
-    return transformers.StoppingCriteriaList([Closed()])
+    return transformers.StoppingCriteriaList([Answered()])
 
 
 def processor(automata: Sequence[AnswerAutomaton], asked: int) -> Any:
@@ -200,7 +205,8 @@ class TransformersModel:
             )
         tokens = [int(t) for t in self.words(text)["input_ids"]]
         # An answer is about as long as its question, and both have the same kinds of words.
-        most = min(2 * len(tokens) + 128, self._context() - len(tokens) - 1)
+        said = len(self.words(question.text)["input_ids"])
+        most = min(2 * said + 2 * PROSE, self._context() - len(tokens) - 1)
         return _Asked(n, question, tokens, most, vtemps)
 
     def _generated(self, some: Sequence[_Asked], drawn: dict[str, Any]) -> list[list[Words]]:
@@ -225,7 +231,8 @@ class TransformersModel:
             ]  # fmt: skip
             more["logits_processor"] = processor(states, width)
         else:
-            more["stopping_criteria"] = closed(self.words, width)
+            rows = [one.question for one in some for _ in range(count)]
+            more["stopping_criteria"] = answered(self.words, rows, width)
         with torch.no_grad():
             made = self.model.generate(
                 input_ids=ids.to(self.device), attention_mask=mask.to(self.device),
@@ -247,16 +254,11 @@ class TransformersModel:
     def _read(self, ids: list[int]) -> Words:
         if self.words is None:
             return tuple(tokenizer.decode(_ended(ids)))
-        return tuple(_inside(self.words.decode(ids, skip_special_tokens=True)).split())
+        return tuple(inside(self.words.decode(ids, skip_special_tokens=True)).split())
 
 
 def _ended(ids: list[int]) -> list[int]:
     return ids[: ids.index(tokenizer.EOS)] if tokenizer.EOS in ids else ids
-
-
-def _inside(text: str) -> str:
-    found = _FENCE.search(text)
-    return found[1] if found else text
 
 
 def logits_processor(prompts: Sequence[RegionText], asked: int, most: int = 1024) -> Any:

@@ -160,7 +160,7 @@ def read_question(text: str, arch: int) -> RegionText:
     Raises EncodeError SX0549 if the text does not determine the block, or is not a question.
     """
     try:
-        made = _read(text, arch)
+        made = question_of(text, arch)
         again = made.text
     except (LoweringError, EncodeError, DecodeError) as error:
         raise bad(error.message) from None
@@ -172,7 +172,12 @@ def read_question(text: str, arch: int) -> RegionText:
     return made
 
 
-def _read(text: str, arch: int) -> RegionText:
+def question_of(text: str, arch: int) -> RegionText:
+    """The question of a block made up for a text that need not be canonical: its ``in`` and the
+    order of its names are not looked at.
+
+    Raises EncodeError, DecodeError or LoweringError for a text that says no block.
+    """
     heads: dict[str, Words] = {}
     tables: dict[int, int] = {}
     body: list[QuestionLine] = []
@@ -301,4 +306,4 @@ def _named(words: Iterable[str], refs: Mapping[str, RegRef]) -> Iterator[RegRef]
         yield refs[word]
 
 
-__all__ = ["read_question"]
+__all__ = ["question_of", "read_question"]

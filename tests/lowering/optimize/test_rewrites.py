@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 
 import numpy as np
 import pytest
@@ -30,13 +29,12 @@ from sassxlate.lowering.optimize.rewrites.pattern import (
     words,
 )
 from sassxlate.lowering.optimize.rewrites.prove import case_values, proved
-from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.target import DEFAULT
 from sassxlate.lowering.verify import Proved, Refuted
 from sassxlate.lowering.verify.block.replay import Numbers
 from sassxlate.lowering.verify.rdna3.registers import Registers
 
-from .test_search import questions
+from .test_search import register_map
 
 _EDGES = (0, 1, 2, 3, 5, 8, 12, 16, 20, 24, 27, 31, 32, 40, 0xFF, 0xFE, 0xFFFF, 0x7FFFFF, 0xFF0000,
           0xF0000000, 0x80000000, 0xFF800000, 0xFFFFFFF6, 0xFFFFFFFF)  # fmt: skip
@@ -112,18 +110,13 @@ def test_conditions_are_of_words() -> None:
 # --- applied to code -----------------------------------------------------------------------------
 
 
-@cache
-def _regs() -> RegisterMap:
-    return next(questions("sm_80/carry_chains"))[1]
-
-
 def _draft(code: Sequence[Inst], live: Sequence[Arg]) -> Draft:
     lines = [DraftLine(inst, 0, reads(inst), writes(inst)) for inst in code]
     out = frozenset(ref for arg in live for ref in source(arg))
-    return Draft(lines, _regs(), 1, out, ())
+    return Draft(lines, register_map(), 1, out, ())
 
 
-def _constants(rule: Rewrite) -> Iterator[dict[str, int]]:
+def some_constants(rule: Rewrite) -> Iterator[dict[str, int]]:
     """Constants that a rewrite's condition allows."""
     chance = random.Random(rule.name)
     names = sorted(rule.constants)
@@ -157,7 +150,7 @@ def _places(rule: Rewrite) -> dict[str, Arg]:
     return out
 
 
-def _inst(at: Line, places: Mapping[str, Arg], constants: Mapping[str, int]) -> Inst:
+def stated(at: Line, places: Mapping[str, Arg], constants: Mapping[str, int]) -> Inst:
     args: list[Arg] = []
     for arg in at.args:
         if arg in SPECIALS:
@@ -207,8 +200,8 @@ def _execute(regs: Registers[Vec], code: Sequence[Inst], masks: frozenset[int]) 
 def test_each_row_applies_and_computes_the_same(rule: Rewrite) -> None:
     places = _places(rule)
     applied = 0
-    for constants in _constants(rule):
-        code = [_inst(at, places, constants) for at in rule.old]
+    for constants in some_constants(rule):
+        code = [stated(at, places, constants) for at in rule.old]
         if not all(map(legal, code)):  # two literals
             continue
         results = [places[name] for name in rule.kept]

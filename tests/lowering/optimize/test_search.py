@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from sassxlate.lowering.optimize.cost import cost
 from sassxlate.lowering.optimize.draft import Draft, line, source
 from sassxlate.lowering.optimize.peephole.enumerate_windows import shorter
 from sassxlate.lowering.optimize.peephole.scalars import pair_copies
-from sassxlate.lowering.optimize.regions import CutRegion, cut_regions
+from sassxlate.lowering.optimize.regions import LONGEST, CutRegion, cut_regions
 from sassxlate.lowering.optimize.search import improved
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.regalloc.register_map import RegisterMap
@@ -29,17 +30,25 @@ from sassxlate.lowering.verify.steps.prover import Prover
 KERNELS = Path(__file__).resolve().parents[3] / "fixtures" / "kernels"
 
 
-def questions(name: str) -> Iterator[tuple[CutRegion, RegisterMap, RegionText]]:
+def questions(
+    name: str, longest: int = LONGEST
+) -> Iterator[tuple[CutRegion, RegisterMap, RegionText]]:
     cubin = parse_cubin((KERNELS / f"{name}.cubin").read_bytes())
     for kernel in cubin.kernels:
         selected = translate_kernel(cubin, kernel.name).selected
         for piece in selected.pieces:
             for region in cut_regions(
-                piece.block, selected.regs, piece.live_out, too_long=too_long
+                piece.block, selected.regs, piece.live_out, longest, too_long=too_long
             ):
                 if not region.macro:
                     question = region_text(region.block, selected.regs, region.live_out)
                     yield region, selected.regs, question
+
+
+@cache
+def register_map() -> RegisterMap:
+    """Some kernel's."""
+    return next(questions("sm_80/carry_chains"))[1]
 
 
 @pytest.mark.parametrize(
@@ -124,7 +133,7 @@ def test_windows_are_enumerated() -> None:
 
 def test_a_copied_pair_is_read_where_it_is() -> None:
     """Kernel parameters are copied to uniform registers, whose words are then read one by one."""
-    regs = next(questions("sm_80/carry_chains"))[1]
+    regs = register_map()
     to, value = S(30, 2), S(42, 2)
     code = (
         Inst("s_mov_b64", (to, value)),
