@@ -15,6 +15,7 @@ from pathlib import Path
 from sassxlate import __version__
 
 _PACKAGES = ("disasm", "cfg", "lowering", "llm", "runtime_shim", "domain")
+_MODULES = ("quick_init.py",)  # beside them
 # Folders and files that do not affect code.  A model's weights are among them: its proposals are
 # proved, and stored under the model's own name.  The reference interpreter is another: it judges.
 # Of the service and what starts it, whatever only carries requests; if the messages change,
@@ -65,7 +66,7 @@ def cache_tag(target: str) -> str:
 
 def decisive(root: Path) -> list[Path]:
     """The files below ``root``, the package's folder, that a translation depends on."""
-    found: list[Path] = []
+    found = [path for name in _MODULES if (path := root / name).is_file()]
     for package in _PACKAGES:
         for base, dirs, files in os.walk(root / package):
             here = Path(base).relative_to(root)

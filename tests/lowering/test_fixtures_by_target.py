@@ -27,7 +27,7 @@ FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 ARCHS = (80, 90, 120)
 WITH_RULES = {name: t for name, t in TARGETS.items() if t.has_rules}
 OTHERS = [t for t in WITH_RULES.values() if t != DEFAULT]
-SAMPLE = 4  # kernels of each target that every run of the tests has
+SAMPLE = 3  # kernels of each target that every run of the tests has
 LEAST = 150  # kernels of the fixtures
 E_FLAGS = slice(48, 52)  # of a 64-bit ELF file
 
@@ -113,9 +113,9 @@ def test_llvm_accepts_all(target: Target) -> None:
 @pytest.mark.parametrize("target", OTHERS, ids=lambda t: t.name)
 def test_a_sample_computes_what_it_must(target: Target) -> None:
     rng = random.Random(target.name)
-    for name in rng.sample(sorted(CONTRACTS), 2):
-        done = emulated.check(emulated.load(name, rng.choice(ARCHS)), name, target=target)
-        assert read(done.code_object).target == target
+    name = rng.choice(sorted(CONTRACTS))
+    done = emulated.check(emulated.load(name, rng.choice(ARCHS)), name, target=target)
+    assert read(done.code_object).target == target
 
 
 @pytest.mark.sweep
