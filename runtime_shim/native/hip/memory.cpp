@@ -24,6 +24,7 @@ namespace {
 constexpr uint64_t kGranule = 512;             // cudaMalloc's spacing
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kLarge = 2u << 20;          // an NVIDIA GPU's page; larger allocations are aligned to it
+constexpr uint64_t kOwnPages = 1u << 20;       // allocations of so much have pages of their own (an H100's)
 constexpr uint64_t kCommitStep = 16u << 20;
 constexpr uint64_t kReturnToSystem = 1u << 20; // smaller freed ranges keep their pages
 constexpr uint64_t kFreedSmall = 64u << 20;
@@ -186,6 +187,11 @@ int memory_allocate(uint64_t size, MemoryKind kind, unsigned flags, uint64_t &ad
   uint64_t align = size >= kLarge ? kLarge : kind == MemoryKind::Module ? kPage : kGranule;
   // A gap keeps a near overrun out of a large neighbour; strict mode needs one after every allocation.
   if (size >= (64u << 10) || config().strict) span = round_up(span + kPage, kGranule);
+  if (kind == MemoryKind::Device && size >= kOwnPages && !config().strict) {
+    // As on an H100: no other allocation is in its last page, so what writes past its end there harms none.
+    align = kLarge;
+    span = std::max(span, round_up(size, kLarge));
+  }
   std::unique_lock<std::shared_mutex> guard(a.mutex);
   if (counted(kind) && (span > config().device_memory || a.used > config().device_memory - span))
     return hipErrorOutOfMemory;

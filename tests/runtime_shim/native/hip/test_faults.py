@@ -127,6 +127,21 @@ def test_the_page_of_an_allocation_is_forgiven(
     assert done.stdout == f"0 {error}\n", done.stderr
 
 
+def test_large_allocations_have_pages_of_their_own(script: Script) -> None:
+    """From 1 MiB on, as cudaMalloc on an H100: what is written past the end, up to the end of the
+    page of 2 MiB, is in no other allocation; smaller ones lie side by side, 512 bytes apart."""
+    body = """
+sizes = [1 << 20, 1 << 20, 3 << 19, 700, (1 << 20) - 512, 3 << 20, 700, 1 << 20, 5]
+placed = sorted((hip.malloc(n), n) for n in sizes)
+large = [(at, n) for at, n in placed if n >= 1 << 20]
+print(all(at % PAGE == 0 for at, _ in large))
+print(all(at + -(-n // PAGE) * PAGE <= other for at, n in large for other, _ in placed if other > at))
+a, b = hip.malloc(700), hip.malloc(700)
+print(b - a)
+"""
+    assert script(SETUP + body).stdout == "True\nTrue\n1024\n"
+
+
 def test_the_report_names_what_is_forgiven(script: Script, tmp_path: Path) -> None:
     """Once for each allocation: when it is freed, or when the process ends."""
     file = tmp_path / "report"
