@@ -92,6 +92,17 @@ bool starts_with(const std::string &data, const char *magic, size_t size) {
   return data.size() >= size && !memcmp(data.data(), magic, size);
 }
 
+// NVIDIA's driver looks into a piece that is called PTX or a fat binary, and takes a cubin, a fat binary or PTX as what
+// it is (an H100, driver 13.0): CuPy and others give NVRTC's cubin as PTX.
+Kind actual(const Piece &piece) {
+  if (piece.kind != kPtx && piece.kind != kFatbin) return piece.kind;
+  if (starts_with(piece.data, "\x7f" "ELF", 4)) return kCubin;
+  if (starts_with(piece.data, "\x50\xed\x55\xba", 4)) return kFatbin;
+  const size_t text = piece.data.find_first_not_of(" \t\r\n");
+  const bool ptx = text != std::string::npos && (piece.data[text] == '.' || piece.data[text] == '/');
+  return ptx ? kPtx : piece.kind;
+}
+
 // What can be told from the first bytes.
 bool plausible(const Piece &piece) {
   switch (piece.kind) {
@@ -108,6 +119,7 @@ CUresult add(Linker &linker, Piece piece, unsigned count, int *options, void **v
   JitOptions own;
   CUresult result = own.add(count, options, values);
   if (result != CUDA_SUCCESS) return result;
+  piece.kind = actual(piece);
   if (!plausible(piece)) {
     linker.error += piece.name + ": not a " + kKinds[piece.kind] + "\n";
     result = CUDA_ERROR_INVALID_IMAGE;
@@ -182,11 +194,10 @@ SX_API cuLinkAddData_v2(CUlinkState state, int kind, void *data, size_t size, co
     if (piece.kind == kFatbin) {
       // May be the wrapper that compilers emit.
       ImageView image = view_image(data);
-      if (image.kind != ImageKind::Fatbin) return CUDA_ERROR_INVALID_IMAGE;
-      piece.data.assign(reinterpret_cast<const char *>(image.data), image.size);
-    } else {
-      piece.data.assign(static_cast<const char *>(data), size);
+      if (image.kind == ImageKind::Unreadable) return CUDA_ERROR_INVALID_IMAGE;
+      if (image.kind == ImageKind::Fatbin) piece.data.assign(reinterpret_cast<const char *>(image.data), image.size);
     }
+    if (piece.data.empty()) piece.data.assign(static_cast<const char *>(data), size);
     return add(*linker, std::move(piece), count, options, values);
   });
 }

@@ -135,7 +135,8 @@ sizes = [1 << 20, 1 << 20, 3 << 19, 700, (1 << 20) - 512, 3 << 20, 700, 1 << 20,
 placed = sorted((hip.malloc(n), n) for n in sizes)
 large = [(at, n) for at, n in placed if n >= 1 << 20]
 print(all(at % PAGE == 0 for at, _ in large))
-print(all(at + -(-n // PAGE) * PAGE <= other for at, n in large for other, _ in placed if other > at))
+ends = [(at, at - -n // PAGE * PAGE) for at, n in large]
+print(all(end <= other for at, end in ends for other, _ in placed if other > at))
 a, b = hip.malloc(700), hip.malloc(700)
 print(b - a)
 """

@@ -235,6 +235,23 @@ void ptx_link_files() {
     runs(cubin, 9);
     OK(cuLinkDestroy(state));
   }
+  // A relocatable cubin or PTX that is called PTX or a fat binary is taken as what it is (an H100, driver 13.0).
+  for (const char *name : {"PIECE_CUBIN", "PIECE_PTX"})
+    for (CUjitInputType kind : {CU_JIT_INPUT_PTX, CU_JIT_INPUT_FATBINARY}) {
+      std::vector<char> piece;
+      FILE *file = fopen(getenv(name), "rb");
+      for (int c; (c = fgetc(file)) != EOF;) piece.push_back(static_cast<char>(c));
+      fclose(file);
+      CUlinkState state;
+      void *cubin;
+      size_t size;
+      OK(cuLinkCreate(0, nullptr, nullptr, &state));
+      OK(add(state, kCaller, "caller"));
+      OK(cuLinkAddData(state, kind, piece.data(), piece.size(), "callee", 0, nullptr, nullptr));
+      OK(cuLinkComplete(state, &cubin, &size));
+      runs(cubin, 9);
+      OK(cuLinkDestroy(state));
+    }
 }
 
 void ptx_link_refused() {
