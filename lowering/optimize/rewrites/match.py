@@ -202,7 +202,11 @@ def _binds(found: _Match, name: str, arg: Arg) -> bool:
         return _same(found, low, V(arg.index)) and _same(found, high, V(arg.index + 1))
     if not _of_kind(sort, name, arg):
         return False
-    return _same(found, name, arg)
+    pair, dot, which = name.partition(".")
+    if not dot or not isinstance(arg, V):
+        return _same(found, name, arg)
+    low = arg.index - (which == "hi")
+    return low >= 0 and all(_same(found, w, V(low + k)) for k, w in enumerate(words(pair)))
 
 
 def _of_kind(sort: str, name: str, arg: Arg) -> bool:

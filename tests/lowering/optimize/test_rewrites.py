@@ -279,6 +279,24 @@ def test_it_does_not_apply(code: Sequence[Inst], live: Sequence[Arg]) -> None:
     assert [at.inst for at in d.lines] == list(code)
 
 
+@pytest.mark.parametrize(("high", "applies"), [(13, True), (21, False)])
+def test_words_of_a_pair_are_adjacent(high: int, applies: bool) -> None:
+    """Two words that are compared as one number may lie anywhere; the pair may not."""
+    (rule,) = (rule for rule in rewrites() if rule.name == "wide-gt-u64")
+    low, other = (V(12), V(high)), (V(30), V(31))
+    code = (
+        Inst("v_cmp_gt_u32", (S(50), low[0], other[0])),
+        Inst("v_cmp_eq_u32", (S(51), low[1], other[1])),
+        Inst("s_and_b32", (S(52), S(51), S(50))),
+        Inst("v_cmp_gt_u32", (S(53), low[1], other[1])),
+        Inst("s_or_b32", (S(54), S(53), S(52))),
+    )
+    d = _draft(code, (S(54),))
+    assert bool(rewritten(d, (rule,))) is applies
+    wide = Inst("v_cmp_gt_u64", (S(54), V(12, 2), V(30, 2)))
+    assert [at.inst for at in d.lines] == ([wide] if applies else list(code))
+
+
 def test_scc_is_not_overwritten() -> None:
     rule = rewrite("two", "s_and_b32 m3 m1 m2; s_and_b32 m m3 m2 -> s_and_b32 m m1 m2")
     code = (
