@@ -8,7 +8,7 @@ import resource
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -85,9 +85,11 @@ class Command(click.Command):
         if not isinstance(output, (str, Path)) or not os.path.isfile(output):
             return
         for parameter in self.params:
-            value = ctx.params.get(parameter.name or "")
-            some: tuple[object, ...] = value if isinstance(value, tuple) else (value,)
-            for one in some if isinstance(parameter, click.Argument) else ():
+            if not isinstance(parameter, click.Argument):
+                continue
+            value: Any = ctx.params.get(parameter.name or "")
+            some = cast("tuple[object, ...]", value if isinstance(value, tuple) else (value,))
+            for one in some:
                 with contextlib.suppress(OSError, ValueError):
                     if isinstance(one, (str, Path)) and os.path.samefile(one, output):
                         raise UsageError("SX0813", "it is the input", Where(str(output)))
