@@ -30,7 +30,8 @@ class OtherTool:
 @dataclass(frozen=True, slots=True)
 class Way:
     """How a tool answers: bash commands, or steps by hand that ``how`` describes.  Without
-    either it has no answer, and ``none`` may say why."""
+    either it has no answer, and ``none`` may say why.  ``service``: another process, which the
+    commands do not wait for, does some of the work."""
 
     commands: str = ""
     expects: str = ""
@@ -38,6 +39,7 @@ class Way:
     how: str = ""
     note: str = ""
     none: str = ""
+    service: bool = False
 
     @property
     def steps(self) -> int | None:

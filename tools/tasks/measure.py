@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -39,10 +40,12 @@ class TaskError(Exception):
 @dataclass(frozen=True, slots=True)
 class Measured:
     """One tool's way: the median wall time, None where it was not run; ``fault`` if the answer
-    is not the expected one."""
+    is not the expected one; the median of the processor's seconds, None where they are not all
+    known."""
 
     seconds: float | None = None
     fault: str = ""
+    processor: float | None = None
 
 
 def bin_folder(folder: Path, tools: Sequence[OtherTool]) -> set[str]:
@@ -103,7 +106,7 @@ def one(way: Way, sample: Path, environment: Mapping[str, str]) -> Measured:
             (folder / file.name).symlink_to(file)
         own = {**environment, "XDG_CACHE_HOME": str(folder / ".cache"), "XDG_RUNTIME_DIR": name}
         os.chmod(folder, 0o700)
-        started = time.monotonic()
+        started, before = time.monotonic(), _processor()
         try:
             done = subprocess.run(
                 ["bash", "-c", way.commands],
@@ -116,12 +119,19 @@ def one(way: Way, sample: Path, environment: Mapping[str, str]) -> Measured:
         except subprocess.TimeoutExpired:
             return Measured(None, f"no answer in {_LIMIT_S:.0f} s")
         seconds = time.monotonic() - started
+        used = None if way.service else _processor() - before
         if OURS in way.commands:  # its service serves this folder alone
             subprocess.run([OURS, "service", "stop"], env=own, capture_output=True, check=False)
     text = (done.stdout + done.stderr).decode("utf-8", "replace")
     if not re.search(way.expects, text):
         return Measured(seconds, f"status {done.returncode}, and no {way.expects!r}: {text[-300:]}")
-    return Measured(seconds)
+    return Measured(seconds, processor=used)
+
+
+def _processor() -> float:
+    """The processor's seconds of all processes that ended and were waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def measure(
@@ -140,4 +150,7 @@ def measure(
 def _median(several: Sequence[Measured]) -> Measured:
     fault = next((m.fault for m in several if m.fault), "")
     times = sorted(m.seconds for m in several if m.seconds is not None)
-    return Measured(times[len(times) // 2] if times else None, fault)
+    used = sorted(m.processor for m in several if m.processor is not None)
+    return Measured(
+        times[len(times) // 2] if times else None, fault, used[len(used) // 2] if used else None
+    )

@@ -57,7 +57,11 @@ def _cell(task: Task, name: str, result: Mapping[str, Measured]) -> str:
         return f"{steps}, not run"
     seconds = result[name].seconds
     fault = " (wrong)" if result[name].fault else ""
-    return f"{steps}, {seconds:.2f} s{fault}" if seconds is not None else f"{steps}{fault}"
+    if seconds is None:
+        return f"{steps}{fault}"
+    used = result[name].processor
+    processor = f" ({used:.2f})" if used is not None else ""
+    return f"{steps}, {seconds:.2f} s{processor}{fault}"
 
 
 def _way(task: Task, name: str, title: str) -> Iterator[str]:
