@@ -29,6 +29,7 @@ from sassxlate.lowering.tier.refusal import Refused
 from sassxlate.lowering.tier.report import chosen
 from sassxlate.lowering.tier.translate import by_tier
 from sassxlate.runtime_shim.selftest.contracts.contracts import CONTRACTS
+from sassxlate.runtime_shim.service.work import default_engine
 from tests.lowering.emulated import load
 from tools.witness.llvm import llvm
 
@@ -226,6 +227,19 @@ def test_what_the_tier_refuses_is_refused() -> None:
     made, report = chosen(rules, target, "best")
     assert made.code_object != rules.code_object
     assert report.blocks[0].outcome == "accepted"
+
+
+def test_the_service_asks_the_tier() -> None:
+    """So `run --device hip` has code for a card of another family; refusals are errors there."""
+    target = TARGETS["gfx1201"]
+    engine = default_engine(target)
+    cubin = load("divergent_if", 80)
+    made = engine.translate(cubin, cubin.kernels[0])
+    assert Elf(made.code_object).flags == target.flags
+    assert "kernarg_size" in str(made.launch)
+    waits = load("spin_lock", 80)
+    with pytest.raises(Refused):
+        engine.translate(waits, waits.kernels[0])
 
 
 def test_the_command(tmp_path: Path) -> None:
