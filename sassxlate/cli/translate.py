@@ -138,7 +138,8 @@ def command(
     translated is named with its error code; the others are still written, and the exit status is 3.
 
     With --verify a kernel with a block that is refuted is not written, and the exit status is 1;
-    the report counts the blocks by verdict.
+    the report counts the blocks by verdict.  A kernel that --engine llvm or best gave to LLVM has
+    none.
 
     --engine search, the default where the extra `verify` is installed, takes code from a search for
     a block if it is proved and costs less than the rules'; report.json has each block's writer,
@@ -202,13 +203,19 @@ def command(
             if pages is not None:
                 pages.refused(kernel, entry["arch"], str(where), located)
         else:
-            judged = _verified(done) if verify else None
+            # Blocks are judged by the rules' registers, which code of whole kernels has not.
+            whole = answers is not None and any(
+                b.engine == "llvm" and b.outcome == "accepted" for b in answers.blocks
+            )
+            judged = _verified(done) if verify and not whole else None
+            if verify and whole:
+                click.echo(f"{kernel.name}: by LLVM as a whole: no blocks to prove", err=True)
             counts = Counter(type(j.verdict).__name__ for j in judged or ())
             show_defects(answers, kernel.name, file)
             entry |= {"report": asdict(done.report)}
             if answers is not None:
                 entry |= {"engine": answers.as_dict()}
-            if verify:
+            if judged is not None:
                 entry |= {"verdicts": {name.lower(): n for name, n in counts.items()}}
                 total += counts
             if output is not None and not counts["Refuted"]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
+import pytest
+from click.testing import CliRunner
+
+from sassxlate.cli import cli
 from sassxlate.disasm.rdna3.instruction import Inst
 from sassxlate.lowering.codeobject.code_object import read
 from sassxlate.lowering.codeobject.source_map import find, parse
@@ -83,3 +87,15 @@ def test_another_target(target: Target) -> None:
     """LLVM writes scalar instructions for floats for gfx1151 itself, which gfx1100 has not."""
     made = check(load("double_math", 80), "double_math", target=target, change=by_tier)
     assert read(made.code_object).target == target
+
+
+def test_a_whole_kernel_has_no_blocks_to_prove(tmp_path: Path) -> None:
+    """They were judged with the rules' registers, and refuted."""
+    pytest.importorskip("z3", reason="z3-solver is not installed")
+    cubin = str(KERNELS / "sm_80" / "divergent_if.cubin")
+    asked = ["translate", "--engine", "llvm", "--verify", cubin, "-o", str(tmp_path)]
+    done = CliRunner().invoke(cli, asked)
+    assert done.exit_code == 0, done.output
+    assert "by LLVM as a whole" in done.output
+    assert "blocks: no blocks" in done.output
+    assert list(tmp_path.glob("*.hsaco"))
