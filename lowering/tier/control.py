@@ -21,12 +21,16 @@ from sassxlate.lowering.nans.reads import WIDE, Nan, made
 from sassxlate.lowering.tier import atomics, memory, others, quotients
 from sassxlate.lowering.tier.gathered import gathered
 from sassxlate.lowering.tier.lane import LINE, Guard, Lane
+from sassxlate.lowering.tier.matrices import moves
+from sassxlate.lowering.tier.matrices.products import hmma
 from sassxlate.lowering.tier.numbers import stand_ins, wide_compares
 from sassxlate.lowering.tier.old_values import after, unread
 from sassxlate.lowering.tier.refusal import FLOW, FORM, refused
 from sassxlate.lowering.tier.warp.together import Together
 
+_WHOLE = ("LDSM", "STSM", "MOVM", "HMMA")
 _DEPTH, _BLOCKS = 8, 4000  # most nested calls, and blocks with copies
+_PRODUCTS = 12  # most HMMA with copies: each has some 2,000 instructions
 
 
 @dataclass(slots=True)
@@ -54,7 +58,9 @@ class Blocks:
         self.wide = wide_compares.pairs(cfg)
         self.copies = 0
         self.blocks = 0
+        self.products = 0
         self.traps = False
+        self.whole = False  # whether all lanes are known to be there
         self.lines: list[int] = []  # for each line of the function, its place in SASS
 
     def write(self) -> None:
@@ -84,6 +90,7 @@ class Blocks:
         out: list[_Frame] = []
         for block in blocks:
             self.lane.fn.label(self._label(frame, block.start))
+            self.whole = False
             ends = traits(block.last).ends_block
             self._body(block.instructions[:-1] if ends else block.instructions)
             if ends:
@@ -177,6 +184,8 @@ class Blocks:
             memory.acquired(lane)
         elif t.order or t.barrier:
             return
+        elif name in _WHOLE:
+            self._matrix(ins, guard)
         elif name in SPACES:
             memory.access(lane, ins, guard, volatile=self.facts.ordered_shared)
         elif name == "LDGSTS":
@@ -195,6 +204,31 @@ class Blocks:
             self._compute(ins, guard)
         else:
             raise refused(FORM, name, ins)
+
+    def _matrix(self, ins: Instruction, guard: Guard) -> None:
+        """An instruction of a whole warp, which traps if lanes are missing."""
+        if guard is not None:
+            raise refused(FORM, "a guard of an instruction of a whole warp", ins)
+        if not self.whole:
+            self.whole = self.traps = True
+            self._or_lost(others.whole(self.lane))
+        volatile = self.facts.ordered_shared
+        if ins.mnemonic == "LDSM":
+            moves.ldsm(self.lane, ins, volatile=volatile)
+        elif ins.mnemonic == "STSM":
+            moves.stsm(self.lane, ins, volatile=volatile)
+        elif ins.mnemonic == "MOVM":
+            moves.movm(self.lane, ins)
+        else:
+            self.products += 1
+            if self.products > _PRODUCTS:
+                raise refused(FORM, "many products of matrices", ins)
+            hmma(self.lane, ins)
+
+    def _or_lost(self, good: Val) -> None:
+        on = self.lane.fn.fresh("on")
+        self.lane.fn.do(f"br i1 {good.ref}, label %{on}, label %lost")
+        self.lane.fn.label(on, keep=True)
 
     def _constant(self, ins: Instruction, guard: Guard) -> None:
         source = ins.get("src")
@@ -282,10 +316,7 @@ class Blocks:
         self.traps = True
         lane = self.lane
         lane.ins = test
-        good = others.agree(lane, test)
-        on = lane.fn.fresh("agreed")
-        lane.fn.do(f"br i1 {good.ref}, label %{on}, label %lost")
-        lane.fn.label(on, keep=True)
+        self._or_lost(others.agree(lane, test))
 
     def _to(self, labels: Sequence[str], ins: Instruction) -> None:
         if len(set(labels)) != 1:

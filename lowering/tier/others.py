@@ -17,6 +17,11 @@ def ballot(lane: Lane, of: Val) -> Val:
     return Val(ref, 32, False)
 
 
+def whole(lane: Lane) -> Val:
+    """Whether all lanes of the warp run this."""
+    return lane.d.eq(ballot(lane, const(1, 1)), const(-1, 32))
+
+
 def first_lane(lane: Lane, value: Val) -> Val:
     """The value of the first lane that runs this."""
     ref = lane.intrinsic("i32", "amdgcn.readfirstlane.i32", f"i32 {value.ref}", "i32")
@@ -169,4 +174,4 @@ def step(lane: Lane, ins: Instruction, guard: Guard) -> None:
     lane.under(guard, lambda: write(lane, ins), lane.lost)
 
 
-__all__ = ["ballot", "first_lane", "step"]
+__all__ = ["agree", "ballot", "first_lane", "step", "whole"]

@@ -1,0 +1,1 @@
+"""Matrices whose elements are spread over a warp."""
