@@ -67,24 +67,18 @@ class _Reader:
         self.functions = sorted(graph.functions.values(), key=lambda f: f.start)
         self.stubs = plt(program)
         self.engine: Any = decoder()
+        self.engine.skipdata = True  # what begins no instruction is `.byte`, one at a time
         self.launched = _launched(graph)
 
     def lines(self, function: Function) -> Iterator[HostLine]:
         size = self.program.symbols.get(function.start, ("", 0))[1]
         end = min(function.end, function.start + size) if size else function.end
         code = self.program.bytes_at(function.start, end)
-        at = 0
-        while at < len(code):
-            for address, size, mnemonic, operands in self.engine.disasm_lite(
-                code[at:], function.start + at
-            ):
-                text = f"{mnemonic} {operands}".rstrip()
-                note = self.note(function, address, size, mnemonic, operands)
-                yield HostLine(address, code[at : at + size], text, note)
-                at += size
-            if at < len(code):  # capstone stops at what it cannot read
-                yield HostLine(function.start + at, code[at : at + 1], f".byte {code[at]:#04x}")
-                at += 1
+        for address, size, mnemonic, operands in self.engine.disasm_lite(code, function.start):
+            at = address - function.start
+            text = f"{mnemonic} {operands}".rstrip()
+            note = self.note(function, address, size, mnemonic, operands)
+            yield HostLine(address, code[at : at + size], text, note)
 
     def note(
         self, function: Function, address: int, size: int, mnemonic: str, operands: str

@@ -17,6 +17,7 @@ from sassxlate.cfg.view import launches
 from sassxlate.cli.callgraph import command
 from sassxlate.disasm.containers.elf import Elf
 from sassxlate.disasm.host_code import HostGraph, host_graph, show
+from sassxlate.disasm.host_code.listing import host_functions, to_lines
 from sassxlate.errors import SassxlateError
 from sassxlate.runtime_shim.static_runtime import functions_of
 from tools.generate import programs
@@ -212,7 +213,10 @@ def test_damaged_programs(build: Callable[..., Path]) -> None:
 def _ends_in_an_error(data: bytes) -> bool:
     try:
         elf = Elf(data)
-        show.text("file", host_graph(elf, *functions_of(elf)))
+        graph = host_graph(elf, *functions_of(elf))
+        show.text("file", graph)
+        for function in host_functions(elf, graph):
+            assert [*to_lines(function)][-1] == ""
     except SassxlateError:
         return True
     return False
