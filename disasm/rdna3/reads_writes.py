@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from sassxlate.disasm.rdna3.codec.encode.memory import is_off, present
+from sassxlate.disasm.rdna3.codec.encode.memory import present
 from sassxlate.disasm.rdna3.codec.operands import LIT
-from sassxlate.disasm.rdna3.instruction import Arg, Inst, S, Sp, V
-from sassxlate.disasm.rdna3.tables.opcodes import OPS, Operand, OpInfo, info
+from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, LabelRef, S, Sp, V
+from sassxlate.disasm.rdna3.tables.opcodes import OPS, OpInfo, info
 from sassxlate.disasm.rdna3.tables.operand_codes import ALIASES, EXEC_LO, M0, NULL, VCC_LO
 
 
@@ -49,25 +49,20 @@ _FULL_DPP: Final = ("row_mask:0xf", "bank_mask:0xf", "bound_ctrl:1")
 
 def registers(arg: Arg) -> tuple[RRef, ...]:
     """The state that an operand names; empty for constants, null, off and apertures."""
+    return () if isinstance(arg, I | LabelRef) else _registers(arg)
+
+
+@lru_cache(maxsize=1 << 12)
+def _registers(arg: V | S | Sp) -> tuple[RRef, ...]:
     if isinstance(arg, V):
         return tuple(RRef("v", arg.index + i) for i in range(arg.n))
     if isinstance(arg, S):
         return tuple(RRef("s", arg.index + i) for i in range(arg.n))
-    if isinstance(arg, Sp):
-        code = ALIASES.get(arg.name, LIT)
-        if code < 128 and code != NULL:
-            n = 2 if arg.name in ("vcc", "exec") else arg.n
-            return tuple(RRef("s", code + i) for i in range(n))
-        if arg.name in ("scc", "src_scc"):
-            return (SCC,)
-    return ()
-
-
-def _pairs(inst: Inst, row: OpInfo) -> list[tuple[Operand, Arg]]:
-    operands = row.args
-    if row.kind in ("flat", "global", "scratch"):
-        operands = present(inst, row)
-    return list(zip(operands, inst.args, strict=False))
+    code = ALIASES.get(arg.name, LIT)
+    if code < 128 and code != NULL:
+        n = 2 if arg.name in ("vcc", "exec") else arg.n
+        return tuple(RRef("s", code + i) for i in range(n))
+    return (SCC,) if arg.name in ("scc", "src_scc") else ()
 
 
 def _wide_exec(row: OpInfo, names: tuple[str, ...]) -> set[RRef]:
@@ -77,25 +72,44 @@ def _wide_exec(row: OpInfo, names: tuple[str, ...]) -> set[RRef]:
     return out
 
 
-def _is_masked_dpp(inst: Inst) -> bool:
+def _is_masked(dpp: str) -> bool:
     """Whether a DPP control may leave lanes of the destination unwritten."""
-    return inst.dpp != "" and not all(item in inst.dpp for item in _FULL_DPP)
+    return not all(item in dpp for item in _FULL_DPP)
 
 
-def _collect(inst: Inst, row: OpInfo, want: str) -> set[RRef]:
-    out: set[RRef] = set()
-    for operand, arg in _pairs(inst, row):
-        wanted = want in operand.role
-        if want == "r" and operand.role == "w" and operand.field == "vdst":
-            wanted = _is_masked_dpp(inst)
-        if wanted and not is_off(arg):
-            out.update(registers(arg))
-    out |= _wide_exec(row, row.reads if want == "r" else row.writes)
-    if want == "r" and "SMEM" in row.forms and len(inst.args) > len(row.args):
-        out.update(registers(inst.args[-1]))
-    if (want == "r" and row.load) or (want == "w" and row.store) or row.atomic:
-        out.update(_MEMORY[row.kind])
-    return out
+class _Form(NamedTuple):
+    """What holds for every instruction of a mnemonic with as many operands: the places of the
+    operands that it reads and writes, and the state that it does so without an operand."""
+
+    read: tuple[int, ...]
+    written: tuple[int, ...]
+    always_read: frozenset[RRef]
+    always_written: frozenset[RRef]
+
+
+@lru_cache(maxsize=1 << 12)
+def _form(op: str, count: int, masked: bool, glc: bool) -> _Form:
+    """``masked``: a DPP control may leave lanes of the destination unwritten."""
+    row = OPS.get(op) or info(op)
+    operands = row.args
+    if row.kind in ("flat", "global", "scratch"):
+        operands = present(Inst(op, glc=glc), row)
+    read: list[int] = []
+    written: list[int] = []
+    for place, operand in enumerate(operands[:count]):
+        only = operand.role == "w" and operand.field == "vdst"
+        if masked if only else "r" in operand.role:
+            read.append(place)
+        if "w" in operand.role:
+            written.append(place)
+    if "SMEM" in row.forms and count > len(row.args):
+        read.append(count - 1)
+    reads, writes = _wide_exec(row, row.reads), _wide_exec(row, row.writes)
+    if row.load or row.atomic:
+        reads.update(_MEMORY[row.kind])
+    if row.store or row.atomic:
+        writes.update(_MEMORY[row.kind])
+    return _Form(tuple(read), tuple(written), frozenset(reads), frozenset(writes))
 
 
 class Effects(NamedTuple):
@@ -119,12 +133,13 @@ def effects(inst: Inst) -> Effects:
     return Effects(x.reads | more.reads, x.writes | more.writes, x.touched | more.touched)
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 13)
 def _one(op: str, args: tuple[Arg, ...], dpp: str, glc: bool) -> Effects:
-    """The answer by all that it depends on; cached, because the same arguments recur."""
-    inst = Inst(op, args, dpp=dpp, glc=glc)
-    row = OPS.get(op) or info(op)
-    read, written = frozenset(_collect(inst, row, "r")), frozenset(_collect(inst, row, "w"))
+    """The answer by all that it depends on; cached, because the same arguments recur, but not many:
+    those of a kernel of 10,000 instructions would take more memory than its code."""
+    form = _form(op, len(args), dpp != "" and _is_masked(dpp), glc)
+    read = form.always_read.union(*(registers(args[place]) for place in form.read))
+    written = form.always_written.union(*(registers(args[place]) for place in form.written))
     return Effects(read, written, read | written)
 
 

@@ -64,7 +64,7 @@ def encode(inst: Inst) -> bytes:
     return _encode(inst) if inst.enc else _plain(inst)
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 14)
 def _plain(inst: Inst) -> bytes:
     """Encodes an instruction without ``enc``, which equality of instructions ignores."""
     return _encode(inst)

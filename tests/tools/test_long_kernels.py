@@ -1,0 +1,25 @@
+"""tools.long_kernels: kernels by length, their time and memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tools import long_kernels
+
+KERNELS = Path(__file__).parents[2] / "fixtures" / "kernels" / "sm_80"
+
+
+def test_the_longest(capsys: pytest.CaptureFixture[str]) -> None:
+    files = [str(KERNELS / f"{name}.cubin") for name in ("uniform_loop", "double_math")]
+    assert long_kernels.main(["--least", "150", "--most", "2", *files]) == 0
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split() == ["SASS", "RDNA3", "us", "bytes", "kernel"]
+    assert [row.split()[4] for row in rows] == ["uniform_loop", "double_math"]
+    for row in rows:
+        sass, rdna3, us, held = (int(word) for word in row.split()[:4])
+        assert 150 <= sass < rdna3
+        assert us > 0
+        assert 1000 < held < 100_000
+    assert long_kernels.main(["--least", "5000", *files]) == 1
