@@ -97,10 +97,12 @@ def _piece(data: bytes, at: int, text: str, family: Encodings) -> Piece:
     if branches(name):
         distance = int.from_bytes(data[:2], "little", signed=True)
         return Piece(at, data, at + 4 + 4 * distance, text=text)
-    if name not in stand_ins.STAND_INS:
-        return Piece(at, data, text=text)
-    if field(word, 16, 10) != family.stand_ins[name] or word >> 26 != 0x35:
+    opcode = field(word, 16, 10) if word >> 26 == 0x35 else None  # VOP3's
+    known = next((n for n, number in family.stand_ins.items() if number == opcode), "")
+    if known != (name if name in stand_ins.STAND_INS else ""):
         raise refused(BACKEND, f"the code is not its text: {text}")
+    if not known:
+        return Piece(at, data, text=text)
     real, encoded, said = _StandIn(data, name, operands.split(", "), family).real()
     return Piece(at, data, real=encoded, mode=real.mode, text=said)
 

@@ -162,6 +162,9 @@ def test_code_that_is_not_its_text_is_refused(target: Target) -> None:
                   [source[0], "v_sad_u8 v1, v2, v3, 0", source[2]]):  # fmt: skip
         with pytest.raises(Refused, match="text"):
             replaced(code, wrong, [], family)
+    hidden = text_section(["v_sad_u8 v1, v2, v3, 0"], target)
+    with pytest.raises(Refused, match="text"):
+        replaced(hidden, ["v_bfi_b32 v1, v2, v3, 0"], [], family)
     long = ["v_mov_b32_e32 v1, 0x12345678", "s_branch 65534"]
     data = text_section(long, target)
     with pytest.raises(Refused, match="into an instruction"):
