@@ -1,6 +1,7 @@
 #include "driver.h"
 
 #include "log.h"
+#include "logs.h"
 #include "pool.h"
 #include "profile.h"
 #include "trace.h"
@@ -173,6 +174,7 @@ CUresult leave(const char *name, CUresult result) {
   if (stays(result))
     if (Context *context = current_context()) context->device->sticky = result;
   trace_leave(name, result);
+  log_result(name, result);
   return result;
 }
 

@@ -1,5 +1,6 @@
 // Names and descriptions of the error codes.
 #include "driver.h"
+#include "logs.h"
 
 using namespace sx;
 
@@ -23,6 +24,11 @@ const Text *find(CUresult code) {
 }
 
 }  // namespace
+
+const char *sx::error_name(CUresult code) {
+  const Text *text = find(code);
+  return text ? text->name : "unknown";
+}
 
 SX_API cuGetErrorName(CUresult code, const char **out) {
   return enter<Need::Nothing>(__func__, [&]() -> CUresult {

@@ -9,6 +9,7 @@
 #include "jit.h"
 #include "handles.h"
 #include "log.h"
+#include "logs.h"
 #include "service.h"
 #include "trace.h"
 #include "trusted.h"
@@ -35,6 +36,7 @@ std::string directory_of(const std::string &path) { return path.substr(0, path.r
 // Reports that something of the application was refused: a line on stderr, one in the report.
 void say_refused(const std::string &kernel, CUresult error, const std::string &line) {
   log_line("%s (CUDA error %d)", line.c_str(), error);
+  log_reason(line.c_str());
   report({"refused", line.substr(0, line.find(':')), std::to_string(error), kernel, line});
 }
 

@@ -23,6 +23,24 @@ SX_API cudaDriverGetVersion(int *version) {
   return record(d ? d->cuDriverGetVersion(version) : static_cast<int>(kSuccess));
 }
 
+#if SX_CUDART_MAJOR >= 13
+SX_API cudaLogsRegisterCallback(void *heard, void *data, void **handle) {
+  return with_driver([&] { return driver().cuLogsRegisterCallback(heard, data, handle); });
+}
+SX_API cudaLogsUnregisterCallback(void *handle) {
+  return with_driver([&] { return driver().cuLogsUnregisterCallback(handle); });
+}
+SX_API cudaLogsCurrent(unsigned *iterator, unsigned flags) {
+  return with_driver([&] { return driver().cuLogsCurrent(iterator, flags); });
+}
+SX_API cudaLogsDumpToMemory(unsigned *iterator, char *buffer, size_t *size, unsigned flags) {
+  return with_driver([&] { return driver().cuLogsDumpToMemory(iterator, buffer, size, flags); });
+}
+SX_API cudaLogsDumpToFile(unsigned *iterator, const char *path, unsigned flags) {
+  return with_driver([&] { return driver().cuLogsDumpToFile(iterator, path, flags); });
+}
+#endif
+
 SX_API cudaProfilerStart() {
   return with_context([] { return driver().cuProfilerStart(); });
 }

@@ -54,6 +54,25 @@ def _modules(built: Built, run: Run, **environment: str) -> None:
     assert int(found[3]) < 1024, done.stdout
 
 
+@pytest.mark.parametrize("where", ["file", "stderr", ""])
+def test_log_of_errors(built: Built, run: Run, tmp_path: Path, where: str) -> None:
+    """cuLogs*, and CUDA_LOG_FILE, which gets each message as the dumps have it."""
+    log, dumped = tmp_path / "log", tmp_path / "dumped"
+    name = str(log) if where == "file" else where
+    done = run(
+        built.program, "logs", built.images["sm_80"], CUDA_LOG_FILE=name, LOG_DUMP=str(dumped)
+    )
+    assert (done.returncode, done.stdout) == (0, "PASS\n"), done.stdout + done.stderr
+    written = {"file": log.read_text() if where == "file" else "", "stderr": done.stderr}.get(where)
+    lines = [text for text in (written or "").splitlines() if "][CUDA][E] " in text]
+    assert bool(lines) == bool(where)
+    last = dumped.read_text().splitlines()[1:]
+    assert len(last) > 100
+    assert all(re.match(r"\[\d\d:\d\d:\d\d\.\d{3}\]\[\d+\]\[CUDA\]\[E\] ", text) for text in last)
+    if where:
+        assert "\n".join(last) in "\n".join(lines)
+
+
 @pytest.mark.parametrize("strict", ["", "1"])
 def test_unloaded_modules_leave_nothing(built: Built, run: Run, strict: str) -> None:
     """Each used to leave the mapping of its code; 65,530 are all that a process may have."""

@@ -275,7 +275,7 @@ int main(int argc, char **argv) {
       {"streams", streams},     {"contexts", contexts},     {"resolution", resolution}, {"facts", facts},
       {"fault", fault},         {"forked", forked},         {"ending", ending},   {"threads", threads},
       {"bad_image", bad_image}, {"no_code", no_code},     {"seam", seam},         {"reset", reset},
-      {"refused", refused},     {"virtual_memory", virtual_memory},     {"modules", modules},
+      {"refused", refused}, {"logs", logs},     {"virtual_memory", virtual_memory},     {"modules", modules},
       {"read_only_memory", read_only_memory}, {"no_access_memory", no_access_memory}, {"access_rights", access_rights}, {"mapped_ranges", mapped_ranges},
       {"ptx", ptx},             {"ptx_refused", ptx_refused},       {"ptx_link", ptx_link},
       {"ptx_link_files", ptx_link_files}, {"ptx_link_refused", ptx_link_refused}, {"ptx_result", ptx_result},

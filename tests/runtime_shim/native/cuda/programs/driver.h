@@ -58,6 +58,7 @@ void no_code();
 void seam();
 void reset();
 void refused();
+void logs();
 void virtual_memory();
 void read_only_memory();
 void access_rights();
