@@ -19,7 +19,7 @@ from sassxlate.cli.options import (
     matrix_option,
     target_option,
 )
-from sassxlate.disasm.amdgpu_machines import spelled
+from sassxlate.disasm.amdgpu_machines import RDNA3, spelled
 from sassxlate.errors import UsageError
 from sassxlate.notes import quiet
 from sassxlate.output import print_json
@@ -93,6 +93,8 @@ def command(
     from sassxlate.runtime_shim.service.work import default_engine
     from sassxlate.runtime_shim.writer import writer
 
+    if target not in RDNA3:
+        raise UsageError("SX0719", f"the emulated device runs no code for {target}")
     target = spelled(target, matrix)
     asked = model is not None or engine not in (None, "rules")
     if cluster and asked:

@@ -258,5 +258,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert "SX1008" in refused.output
     judged = CliRunner().invoke(cli, [*asked, "--verify"])
     assert "SX0465" in judged.output
+    warmed = CliRunner().invoke(cli, ["warm", "--target", "gfx1201", "--engine", "llvm", cubin])
+    assert "SX0719" in warmed.output
     ran = CliRunner().invoke(cli, ["run", "--device", "emulator", "--target", "gfx1201", "true"])
     assert "SX0719" in ran.output
