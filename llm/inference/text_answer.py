@@ -14,7 +14,7 @@ from sassxlate.errors import SassxlateError
 from sassxlate.lowering.region.subset import subset_operations
 from sassxlate.lowering.region.text import DIRECTIVES, END, RegionText, read_code
 
-PROSE: Final = 128  # tokens before the fence: what follows without one is taken as the answer
+PROSE: Final = 64  # tokens before the fence: what follows without one is taken as the answer
 _MARK: Final = "```"
 _LANGUAGE: Final = 16  # characters that may follow the mark
 _LONGEST: Final = 40  # characters: no word of the language has as many

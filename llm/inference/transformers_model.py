@@ -23,6 +23,7 @@ from sassxlate.llm.inference.text_answer import PROSE, inside, is_over
 from sassxlate.llm.language import tokenizer
 from sassxlate.lowering.region.text import RegionText
 from sassxlate.lowering.target import DEFAULT
+from sassxlate.processes import idle_threads_sleep
 
 Tensor: TypeAlias = Any
 Words = tuple[str, ...]
@@ -39,6 +40,7 @@ INSTRUCTION = (
 
 def libraries() -> tuple[Any, Any]:
     """torch and transformers.  ModelError SX1002 if one is missing."""
+    idle_threads_sleep()
     try:
         return importlib.import_module("torch"), importlib.import_module("transformers")
     except ImportError as error:
@@ -206,7 +208,7 @@ class TransformersModel:
         tokens = [int(t) for t in self.words(text)["input_ids"]]
         # An answer is about as long as its question, and both have the same kinds of words.
         said = len(self.words(question.text)["input_ids"])
-        most = min(2 * said + 2 * PROSE, self._context() - len(tokens) - 1)
+        most = min(2 * said + 3 * PROSE, self._context() - len(tokens) - 1)
         return _Asked(n, question, tokens, most, vtemps)
 
     def _generated(self, some: Sequence[_Asked], drawn: dict[str, Any]) -> list[list[Words]]:

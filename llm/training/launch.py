@@ -22,7 +22,7 @@ from typing import IO, Any, TypeAlias
 import sassxlate
 from sassxlate.errors import ModelError
 from sassxlate.llm.training.settings import TrainingSettings
-from sassxlate.processes import die_with_parent
+from sassxlate.processes import die_with_parent, idle_threads_sleep
 
 EXIT_REFUSED = 2  # status of a process that has reported its error
 Stream: TypeAlias = "int | IO[bytes]"
@@ -32,6 +32,7 @@ _KEPT = 200  # lines
 
 def gpus() -> int:
     """The number of GPUs that torch can use; 0 without torch."""
+    idle_threads_sleep()
     try:
         torch: Any = importlib.import_module("torch")
     except ImportError:

@@ -44,6 +44,7 @@ from sassxlate.llm.training.batches import Batch, ahead, batch_of, batches, pack
 from sassxlate.llm.training.curves import curves
 from sassxlate.llm.training.distributed import joined
 from sassxlate.llm.training.settings import TrainingSettings
+from sassxlate.processes import idle_threads_sleep
 
 VOCABULARY = tokenizer.PATH
 EPOCHS = 2.0  # if nothing else sets the length
@@ -321,6 +322,7 @@ def read_log(output: Path) -> list[dict[str, Any]]:
 
 
 def _torch() -> Any:
+    idle_threads_sleep()
     try:
         return importlib.import_module("torch")
     except ImportError as error:

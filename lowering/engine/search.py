@@ -13,15 +13,18 @@ from sassxlate.lowering.region.text import code_words, read_code
 from sassxlate.lowering.verify.steps.prover import Prover
 
 NAME: Final = "search"
+BLOCK_S: Final = 5.0  # seconds of processor time; the mean of public programs is a hundredth
 
 
 @dataclass(slots=True)
 class SearchProposer:
     """Changes over the rules' code.  What is found is remembered by the region's canonical form,
-    also that nothing was."""
+    also that nothing was.  ``block_s``: seconds of processor time after which a region's steps that
+    were not tried keep the rules' code."""
 
     prover: Prover = field(default_factory=Prover)
     memo: Memo = field(default_factory=Memo)
+    block_s: float = BLOCK_S
 
     @property
     def name(self) -> str:
@@ -38,7 +41,9 @@ class SearchProposer:
 
     def _searched(self, question: Question) -> list[Words]:
         region = CutRegion(question.region, question.live_out, question.rules)
-        better = improved(region, question.regs, question.text, self.prover, question.rules)
+        better = improved(
+            region, question.regs, question.text, self.prover, question.rules, self.block_s
+        )
         if better is None:
             return []
         return [tuple(word for line in code_words(better.code, question.text) for word in line)]
@@ -48,4 +53,4 @@ def _read(answers: list[Words], question: Question) -> tuple[Code, ...]:
     return tuple(read_code(words, question.text) for words in answers)
 
 
-__all__ = ["NAME", "SearchProposer"]
+__all__ = ["BLOCK_S", "NAME", "SearchProposer"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -30,12 +32,19 @@ class Better:
 
 
 def improved(
-    region: CutRegion, regs: RegisterMap, question: RegionText, prover: Prover, rules: Code
+    region: CutRegion,
+    regs: RegisterMap,
+    question: RegionText,
+    prover: Prover,
+    rules: Code,
+    budget_s: float = math.inf,
 ) -> Better | None:
     """The cheapest code found; None if none is cheaper than the rules'.
 
-    If a step of it is not proved, the rules' code stays there.
+    If a step of it is not proved, the rules' code stays there; nor are steps tried after
+    ``budget_s`` seconds of processor time.
     """
+    until = time.process_time() + budget_s
     draft = Draft.of(rules, question)
     shortened(draft)
     made = with_uniform(draft.code(), region.block.instructions, regs)
@@ -50,7 +59,8 @@ def improved(
         mine, old = made[first:end], rules[first:end]
         verdict = None
         tried = [*code[:first], *(list(g) for g in mine), *code[end:]]
-        if mine != tuple(map(tuple, old)) and cost(flat_code(mine)) < cost(flat_code(old)):
+        cheaper = mine != tuple(map(tuple, old)) and cost(flat_code(mine)) < cost(flat_code(old))
+        if cheaper and time.process_time() < until:
             verdict = _proved(region, regs, live_after, prover, tried, first, end, draft.bound)
         if verdict is not None:
             code = tried

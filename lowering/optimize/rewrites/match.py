@@ -205,8 +205,8 @@ def _binds(found: _Match, name: str, arg: Arg) -> bool:
     pair, dot, which = name.partition(".")
     if not dot or not isinstance(arg, V):
         return _same(found, name, arg)
-    low = arg.index - (which == "hi")
-    return low >= 0 and all(_same(found, w, V(low + k)) for k, w in enumerate(words(pair)))
+    first = arg.index - (which == "hi")
+    return first >= 0 and all(_same(found, w, V(first + k)) for k, w in enumerate(words(pair)))
 
 
 def _of_kind(sort: str, name: str, arg: Arg) -> bool:

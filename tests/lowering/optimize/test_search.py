@@ -77,6 +77,16 @@ def test_what_is_found_is_cheaper_and_proved(name: str) -> None:
     assert better > 0
 
 
+def test_no_step_is_tried_after_its_time() -> None:
+    """The rules' code stays."""
+    for region, regs, question in questions("sm_90/byte_lanes"):
+        rules = read_code(answer_text(region.code, question).split(), question)
+        if improved(region, regs, question, Prover(), rules) is not None:
+            assert improved(region, regs, question, Prover(), rules, budget_s=0) is None
+            return
+    pytest.fail("nothing is found at all")
+
+
 def test_steps_do_not_prove_what_is_wrong() -> None:
     """Each instruction of the rules' code in turn gets another operand: proved by steps only
     if it is proved as a whole."""
