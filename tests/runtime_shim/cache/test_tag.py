@@ -153,3 +153,10 @@ def test_pages_do_not_change_it() -> None:
         assert ("cfg", shown) not in folders
     assert ("llm", "training") not in folders
     assert ("lowering", "report") not in folders
+
+
+def test_an_instruction_set_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SASSXLATE_ISA", raising=False)
+    plain = tag.cache_tag("gfx1100")
+    monkeypatch.setenv("SASSXLATE_ISA", "avx2")
+    assert tag.cache_tag("gfx1100") != plain

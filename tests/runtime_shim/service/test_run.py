@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -15,10 +16,13 @@ from typing import TypeVar
 import pytest
 
 from sassxlate.errors import ShimError
+from sassxlate.lowering.emulate.options import host_isa
 from sassxlate.runtime_shim import application, paths
+from sassxlate.runtime_shim.cache.store import need
 
 Value = TypeVar("Value")
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
+SAXPY = Path(__file__).parents[3] / "fixtures" / "programs" / "saxpy"
 COMMAND = [sys.executable, "-P", "-m", "sassxlate", "run"]
 
 
@@ -80,6 +84,17 @@ def test_environment(run: Run, tmp_path: Path) -> None:
     assert seen["SASSXLATE_STRICT"] == "1"
     assert seen["SASSXLATE_CACHE_DIR"] == str(tmp_path / "cache")
     assert len(seen["SASSXLATE_CACHE_TAG"]) == 32
+
+
+@pytest.mark.skipif(host_isa() != "avx512", reason="one instruction set here")
+def test_the_instruction_set(run: Run, tmp_path: Path) -> None:
+    """SASSXLATE_ISA=avx2: code of the baseline tier for AVX2, beside the other's in the cache."""
+    for isa in ("avx2", "avx512"):
+        done = run(SAXPY, options=("--device", "emulator"), SASSXLATE_ISA=isa)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.endswith("PASS\n")
+    packs = [need(path) for path in (tmp_path / "cache").rglob("stencils.sxs")]
+    assert sorted(struct.unpack_from("<4sII", pack)[2] for pack in packs) == [0, 1]
 
 
 def test_a_run_inside_of_a_run(run: Run) -> None:
