@@ -14,7 +14,7 @@ lane's own write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
@@ -27,6 +27,7 @@ from sassxlate.cfg.uniformity import result_uniform
 from sassxlate.disasm.sass.instruction import Instruction, RegRef
 from sassxlate.disasm.sass.traits import traits
 from sassxlate.lowering.tier.refusal import TOGETHER, refused
+from sassxlate.lowering.tier.warp.constants import constants
 
 _UNIFORM = ("UR", "UP")
 _Refs: TypeAlias = frozenset[RegRef]
@@ -218,16 +219,19 @@ def _strays(cfg: Cfg, step: Sequence[bool]) -> list[_Refs]:
 
 
 def uniform_registers(
-    cfg: Cfg, step: Sequence[bool], joins: Mapping[int, int] = MappingProxyType({})
+    cfg: Cfg,
+    step: Sequence[bool],
+    joins: Mapping[int, int] = MappingProxyType({}),
+    converged: Sequence[bool] = (),
 ) -> None:
     """Refuses (SX0461) uniform registers that a lane may get from lanes that run apart from it.
     ``joins``: for blocks where all lanes go on that armed a barrier, after they met, the blocks
-    where they armed it.
+    where they armed it.  ``converged``: by block index, whether all lanes are there together.
 
     A register that is written out of step, which is where a block's lanes may not be all lanes, is
     read only after a write in the same block or section, or in step after a write in step.  Then
     all lanes were together at both, and a write out of step between them would come after the
-    first.
+    first.  Or it has one value there, whichever lane wrote it (:mod:`.constants`).
     """
     apart: dict[RegRef, Instruction] = {}
     for block in cfg.blocks:
@@ -240,6 +244,7 @@ def uniform_registers(
     if not apart:
         return
     own, strays = _own(cfg, frozenset(apart), _ways(cfg, joins)), _strays(cfg, step)
+    fixed: list[Mapping[RegRef, Hashable]] = []
     for block in cfg.blocks:
         known = set(own[block.index])
         if step[block.index]:
@@ -247,6 +252,9 @@ def uniform_registers(
         for ins in block.instructions:
             for ref in ins.reads:
                 if ref in apart and ref not in known:
+                    fixed = fixed or (constants(cfg, converged) if converged else [])
+                    if fixed and ref in fixed[block.index]:
+                        continue
                     message = "a uniform register written where lanes run apart"
                     raise refused(TOGETHER, message, apart[ref])
             if _always(ins):

@@ -22,7 +22,7 @@ by the events before it, and then the meeting is an event itself, and so on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from sassxlate.cfg import Cfg, Uniformity
 from sassxlate.cfg.graph import Block
@@ -119,19 +119,8 @@ def two_places(cfg: Cfg, uniformity: Uniformity, classes: Mapping[int, str]) -> 
     place = {b.index: classes[b.last.offset] for b in cfg.blocks if b.last.offset in classes}
     if len(place) < 2:
         return set()
-    converged = uniformity.converged
-    after = [[e.dst for e in some] for some in cfg.successors]
-    starts = [{n} for n, here in enumerate(converged) if here or n == 0]
-    starts += [{n for n in after[b.index] if not converged[n]} for b in cfg.blocks if all_meet(b)]
     bad: set[int] = set()
-    for seen in starts:
-        work = list(seen)
-        while work:
-            n = work.pop()
-            if not all_meet(cfg.blocks[n]):
-                more = {to for to in after[n] if to not in seen and not converged[to]}
-                seen |= more
-                work += more
+    for _, seen, _ in between_events(cfg, uniformity.converged):
         by_class: dict[str, list[int]] = {}
         for n in seen & place.keys():
             by_class.setdefault(place[n], []).append(n)
@@ -139,4 +128,28 @@ def two_places(cfg: Cfg, uniformity: Uniformity, classes: Mapping[int, str]) -> 
     return bad
 
 
-__all__ = ["all_meet", "steady", "two_places"]
+def between_events(
+    cfg: Cfg, converged: Sequence[bool]
+) -> Iterator[tuple[int | None, set[int], set[int]]]:
+    """For each event the blocks in which lanes may be before the next one; with the block whose
+    start it is, which is among them, or None if it is the end of one; and the blocks whose starts
+    may be the next event."""
+    after = [[e.dst for e in some] for some in cfg.successors]
+    starts: list[tuple[int | None, list[int]]]
+    starts = [(n, [n]) for n, here in enumerate(converged) if here or n == 0]
+    starts += [(None, after[b.index]) for b in cfg.blocks if all_meet(b)]
+    for begun, first in starts:
+        reached = {n for n in first if converged[n] and n != begun}
+        seen = set(first) - reached
+        work = list(seen)
+        while work:
+            n = work.pop()
+            if not all_meet(cfg.blocks[n]):
+                reached |= {to for to in after[n] if converged[to]}
+                more = {to for to in after[n] if to not in seen and not converged[to]}
+                seen |= more
+                work += more
+        yield begun, seen, reached
+
+
+__all__ = ["all_meet", "between_events", "steady", "two_places"]
