@@ -77,6 +77,15 @@ def differential(
     return Replay(block, done, {}, active, close).random(lanes, seed)
 
 
+def edge_biased(bits: Values) -> Vec:
+    """Words of uniform bits (64 of them): corners, few bits, floats near one, uniform bits."""
+    raw, kind = bits & np.uint64(0xFFFFFFFF), bits >> np.uint64(32) & np.uint64(7)
+    raw = np.where(kind < 2, _EDGES[(bits >> np.uint64(40)) % np.uint64(_EDGES.size)], raw)
+    raw = np.where(kind == 2, raw >> (bits >> np.uint64(40) & np.uint64(31)), raw)
+    near_one = raw & np.uint64(0x80FFFFFF) | np.uint64(0x3F000000)
+    return Vec(np.where((kind == 3) | (kind == 4), near_one, raw), 32)
+
+
 @dataclass(frozen=True, slots=True)
 class Replay:
     """One case of the question (an active or an inactive lane) on numbers."""

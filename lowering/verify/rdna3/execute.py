@@ -38,7 +38,7 @@ class Placed:
 
 
 @dataclass(slots=True)
-class _Waiting(Generic[T]):
+class Waiting(Generic[T]):
     """A state that continues at an offset, if ``when`` (one bit) holds."""
 
     when: T
@@ -48,39 +48,39 @@ class _Waiting(Generic[T]):
 def execute(code: Sequence[Placed], regs: Registers[T]) -> Registers[T]:
     """The registers after the last instruction.  Raises Undecided."""
     d = regs.d
-    waiting: dict[int, list[_Waiting[T]]] = {}
+    waiting: dict[int, list[Waiting[T]]] = {}
     path = d.const(1, 1)
     end = code[-1].next if code else 0
-    for step in code:
-        regs, path = _joined(waiting.pop(step.pc, []), regs, path)
-        inst = step.inst
+    for placed in code:
+        regs, path = joined(waiting.pop(placed.pc, []), regs, path)
+        inst = placed.inst
         mode = regs.bits.mode()
         if mode is None:
             raise Undecided("the MODE register is not known")
         regs.mode = mode
         if inst.op.startswith("s_cbranch_"):
-            target = branch_target(inst, step.pc)
-            if not step.pc < target <= end:
+            target = branch_target(inst, placed.pc)
+            if not placed.pc < target <= end:
                 raise Undecided(f"{inst.op} leaves the block")
-            taken = _condition(inst, regs)
-            around = [s for s in code if step.pc < s.pc < target]
+            taken = condition(inst, regs)
+            around = [s for s in code if placed.pc < s.pc < target]
             if any(rdna_space(s.inst.op) for s in around):
                 raise Undecided("an access that a branch goes around")
             if any(is_fence(s.inst) and _orders(s, regs) for s in around):
                 raise Undecided("a fence that a branch goes around")
             there = waiting.setdefault(target, [])
-            there.append(_Waiting(d.and_(path, taken), regs.copy()))
+            there.append(Waiting(d.and_(path, taken), regs.copy()))
             path = d.and_(path, d.not_(taken))
         else:
-            _step(inst, regs, step.pc)
+            step(inst, regs, placed.pc)
         regs.bits = step_mode(regs.bits, inst)
-    regs, _ = _joined(waiting.pop(end, []), regs, path)
+    regs, _ = joined(waiting.pop(end, []), regs, path)
     if waiting:
         raise Undecided("a branch to an offset where no instruction starts")
     return regs
 
 
-def _joined(arriving: list[_Waiting[T]], regs: Registers[T], path: T) -> tuple[Registers[T], T]:
+def joined(arriving: list[Waiting[T]], regs: Registers[T], path: T) -> tuple[Registers[T], T]:
     d = regs.d
     for other in arriving:
         if other.regs.bits != regs.bits:
@@ -118,7 +118,7 @@ def _torn(a: Registers[T], b: Registers[T]) -> set[int]:
     }
 
 
-def _condition(inst: Inst, regs: Registers[T]) -> T:
+def condition(inst: Inst, regs: Registers[T]) -> T:
     d, what = regs.d, inst.op.removeprefix("s_cbranch_")
     if what in ("scc0", "scc1"):
         return regs.flag if what == "scc1" else d.not_(regs.flag)
@@ -148,7 +148,7 @@ def _of_scalars(inst: Inst) -> bool:
     )
 
 
-def _step(inst: Inst, regs: Registers[T], pc: int) -> None:
+def step(inst: Inst, regs: Registers[T], pc: int) -> None:
     _lanes(inst, regs)
     row = lookup(inst.op)
     if inst.omod and (regs.mode.f32.flush_out or regs.mode.f16_64.flush_out):

@@ -64,6 +64,11 @@ class SassLane(Generic[T]):
         self.memory = Memory(d, free)
         self._accesses = Accesses(d, self.get, self.memory)
 
+    def remember(self, memory: Memory[T]) -> None:
+        """Has another memory from here on."""
+        self.memory = memory
+        self._accesses = Accesses(self.d, self.get, memory)
+
     def reg(self, file: RegFile, index: int) -> T:
         return self.get(RegRef(file, index))
 

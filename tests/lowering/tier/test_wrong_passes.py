@@ -55,7 +55,8 @@ PASSES: dict[str, tuple[str, str, str | Callable[[re.Match[str]], str]]] = {
     "an atomic sum becomes a difference": ("global_atomics", r"atomicrmw add", "atomicrmw sub"),
     "an atomic maximum becomes a minimum": ("global_atomics", r"atomicrmw umax", "atomicrmw umin"),
     "an argument is read beside its place":
-        ("divergent_if", r"%karg, i64 3(\d\d)", lambda m: f"%karg, i64 {304 + int(m[1])}"),
+        ("divergent_if", r"(i32 %arg32\.352), (i32 %arg32\.356), (i32 %arg32\.360),",
+         r"\3, \2, \1,"),
     "a conversion loses its sign": ("conversions", r"sitofp i32", "uitofp i32"),
     "a rounding to nearest is upwards": ("conversions", r"roundeven\.f32", "ceil.f32"),
 }  # fmt: skip
