@@ -98,7 +98,9 @@ def find(d: LlvmDomain, lo: Val, hi: Val | None, bytes_: int, *, short: bool) ->
     total = 1
     for step in steps:
         total *= step.factor()
-    if bytes_ % total or not any(step.scalar for step in steps):
+    # One operation of 32 bits takes less than a scalar's way through it, on which the access waits.
+    least = 2 if short else 1
+    if bytes_ % total or sum(step.scalar is not None for step in steps) < least:
         return None
     return Linear(root, tuple(reversed(steps)), bytes_ // total)
 
