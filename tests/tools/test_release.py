@@ -3,7 +3,8 @@
 Takes long, and needs files that it does not make, so it is a sweep: the folder of the package
 (``SASSXLATE_DIST``, by default ``dist``), and for other systems a folder of userlands such as
 ``debootstrap --variant=minbase --include=python3-venv bookworm FOLDER/bookworm`` makes
-(``SASSXLATE_USERLANDS``), for which root is needed.
+(``SASSXLATE_USERLANDS``), for which root is needed.  Debian 12 has Python 3.11, 13 has 3.13, forky
+3.14.
 """
 
 from __future__ import annotations
