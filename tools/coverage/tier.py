@@ -8,12 +8,15 @@
 FILEs are whatever has device code: executables, libraries, cubins, folders of them.  With
 ``--count`` a seeded sample of their kernels is taken; a kernel that two files have counts once.
 ``--text``: up to LLVM's IR only, which is quicker, and does not show what LLVM refuses.
+``--cost``: the processor time of the kernels that it takes, for each instruction of the IR that it
+writes (before LLVM's passes): the rules' translation, the tier, and LLVM's process.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import sys
 import time
@@ -67,6 +70,33 @@ def outcome(cubin: Cubin, name: str, target: Target, *, text: bool) -> dict[str,
     return {**row, "s": round(time.process_time() - started, 3)}
 
 
+def _of_children() -> float:
+    """Seconds of processor time of the processes that this one has: LLVM's."""
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            values = stat.read_text().rpartition(")")[2].split()
+            if int(values[1]) == os.getpid():
+                ticks += int(values[11]) + int(values[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def cost(cubin: Cubin, name: str, target: Target) -> tuple[int, float, float, float] | None:
+    """Instructions of a kernel's IR, and seconds of processor time: of the rules' translation, of
+    the tier, of LLVM's process.  None where it does not take the tier."""
+    try:
+        started = time.process_time()
+        rules = translate_kernel(cubin, name, target=target.of_rules)
+        before = time.process_time() - started
+        lines = module_text(rules, target).splitlines()
+        others, started = _of_children(), time.process_time()
+        by_tier(rules, target)
+        mine = time.process_time() - started
+    except SassxlateError:
+        return None
+    return sum(line.startswith("  ") for line in lines), before, mine, _of_children() - others
+
+
 def main(given: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="The share of kernels that take the tier.")
     parser.add_argument("files", nargs="+", type=Path)
@@ -75,12 +105,23 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--count", type=int, help="kernels to draw; all without it")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--text", action="store_true", help="up to LLVM's IR only")
+    parser.add_argument("--cost", action="store_true", help="the processor time, instead")
     parser.add_argument("-o", "--output", type=Path, help="a line of JSON for each kernel")
     asked = parser.parse_args(given)
     found = list(kernels(asked.files, asked.arch))
     if asked.count is not None and asked.count < len(found):
         found = random.Random(asked.seed).sample(found, asked.count)
     target = target_named(asked.target)
+    if asked.cost:
+        costs = [c for _, cubin, name in found if (c := cost(cubin, name, target))][1:]
+        if not costs:
+            print("no kernel after the first, with which LLVM's process starts")
+            return 0
+        size, *seconds = map(sum, zip(*costs, strict=True))
+        each = [f"{1e6 * s / size:.0f}" for s in (*seconds, sum(seconds))]
+        print(f"{len(costs)} kernels after the first, {size} instructions of IR; us of each:")
+        print("rules {}, tier {}, LLVM {}, all {}".format(*each))
+        return 0
     rows: list[dict[str, Any]] = []
     for file, cubin, name in found:
         rows.append({"file": str(file), **outcome(cubin, name, target, text=asked.text)})
