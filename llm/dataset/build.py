@@ -53,11 +53,12 @@ class DatasetSettings:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Kernels ``first`` to ``end`` of a file's ``number``-th cubin."""
+    """Kernels ``first`` to ``end`` of a file's ``number``-th cubin.  ``content`` is the file's
+    digest."""
 
     path: str
     program: str
-    size: int
+    content: str
     number: int
     arch: int
     first: int
@@ -65,7 +66,9 @@ class Unit:
 
     @property
     def id(self) -> str:
-        text = f"{self.path} {self.size} {self.number} {self.first} {self.end}"
+        """The same in whatever folder the file lies, so that the order of rows is, too."""
+        name = Path(self.path).name
+        text = f"{name} {self.content} {self.number} {self.first} {self.end}"
         return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
 
 
@@ -129,7 +132,8 @@ def _may_hold_code(path: Path) -> bool:
 
 def units_of(path: Path, arches: frozenset[int] | None, settings: DatasetSettings) -> list[Unit]:
     """A file's units.  ContainerError for a file that cannot be read."""
-    size = path.stat().st_size
+    with path.open("rb") as file:
+        content = hashlib.file_digest(file, partial(hashlib.blake2b, digest_size=10)).hexdigest()
     program = program_of(path)
     held_out = split_of(program, settings) != "train"
     out: list[Unit] = []
@@ -142,7 +146,7 @@ def units_of(path: Path, arches: frozenset[int] | None, settings: DatasetSetting
         for n, kernel in enumerate(cubin.kernels):
             size_here += len(kernel.code)
             if size_here >= PART or n == len(cubin.kernels) - 1:
-                out.append(Unit(str(path), program, size, number, cubin.arch, first, n + 1))
+                out.append(Unit(str(path), program, content, number, cubin.arch, first, n + 1))
                 first, size_here = n + 1, 0
     return out
 
@@ -280,14 +284,16 @@ def build(
     _settle(folder, settings)
     progress = Progress()
     todo: list[Unit] = []
+    known: set[str] = set()  # a copy of a file has the same units
     for units in _units(files_in(sources), arches, settings, place.jobs):
         if isinstance(units, SassxlateError):
             progress.errors += 1
             failed(units)
             continue
         for unit in units:
-            if int(unit.id[:8], 16) % shard[1] != shard[0]:
+            if int(unit.id[:8], 16) % shard[1] != shard[0] or unit.id in known:
                 continue
+            known.add(unit.id)
             progress.units += 1
             if (folder / "units" / f"{unit.id}.json").exists():
                 progress.done += 1

@@ -235,11 +235,14 @@ def test_shards_do_not_depend_on_order_and_processes(
     built: Path, sources: Path, tmp_path: Path
 ) -> None:
     """A question that several units have was the first one's: the program, the kernel and the
-    count of a row were those of whichever unit came first."""
-    backwards = sorted(sources.glob("*.cubin"), reverse=True)
-    build(tmp_path, backwards, SETTINGS, place=Place(2))
-    finish(tmp_path)
-    same = _shards(tmp_path)
+    count of a row were those of the unit that came first.  Nor on where the files lie: the
+    order of units was that of their paths' digests."""
+    moved = shutil.copytree(sources, tmp_path / "moved")
+    backwards = sorted(moved.glob("*.cubin"), reverse=True)
+    folder = tmp_path / "data"
+    build(folder, [*backwards, sources], SETTINGS, place=Place(2))
+    finish(folder)
+    same = _shards(folder)
     assert same
     assert same == _shards(built)
 
