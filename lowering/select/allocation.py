@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
 
 from sassxlate.cfg import Cfg
+from sassxlate.disasm.containers.values import Cubin
+from sassxlate.disasm.sass.tables import ROWS
 from sassxlate.errors import LoweringError, Where
 from sassxlate.lowering.abi.kernarg import bank_layout
 from sassxlate.lowering.abi.reserved_shared import static_bytes
@@ -14,8 +18,11 @@ from sassxlate.lowering.rules import TABLE
 from sassxlate.lowering.select.kernel import select
 from sassxlate.lowering.select.launch import grid_words, kernarg, stack_bytes, windows
 from sassxlate.lowering.select.stages import Allocated, Planned, Selected
+from sassxlate.lowering.target import Target
 
 ROUNDS = 4  # most rounds of allocation and selection, including the first
+# VGPRs beyond a kernel's registers and its longest rule's temporaries.
+SPARE = 8
 
 
 def first_allocation(planned: Planned) -> Allocated:
@@ -28,6 +35,53 @@ def temporaries(cfg: Cfg) -> int:
     takes."""
     names = {i.mnemonic for b in cfg.blocks for i in b.instructions}
     return max((r.temporaries for name in names for r in TABLE.get(name, ())), default=24)
+
+
+@cache
+def _temporaries_of_opcodes() -> dict[int, int]:
+    most: dict[int, int] = {}
+    for row in ROWS:
+        rules = TABLE.get(row.mnemonic, ())
+        own = max((r.temporaries for r in rules), default=0)
+        opcode = row.opcode & 0xFFF
+        most[opcode] = max(most.get(opcode, 0), own)
+    return most
+
+
+def _opcodes(code: bytes) -> set[int]:
+    words = memoryview(code[: len(code) // 16 * 16]).cast("H")
+    return {word & 0xFFF for word in set(words[::8])}
+
+
+def _threads_on_nvidia(registers: int) -> int:
+    """Those that registers suffice for (sm_75 to sm_120: 65536 in four parts, by 8 per lane)."""
+    return 65536 // 4 // (max(1, -(-registers // 8)) * 8 * 32) * 4 * 32
+
+
+def expected_threads(cubin: Cubin, target: Target) -> dict[str, int]:
+    """Threads of the largest block, of the kernels for which that is fewer than on an NVIDIA GPU.
+
+    An estimate from the register count and the instructions alone, which is meant to err towards
+    fewer threads: only a translation knows the VGPRs (`fit_registers`).  Where there is room for
+    fewer than it says, a launch that large fails (CUDA error 701).  Instructions of functions that
+    a kernel may call count as its own; unknown opcodes count nothing, since no kernel with them is
+    translated.
+    """
+    known = _temporaries_of_opcodes()
+
+    def longest(opcodes: Iterable[int]) -> int:
+        return max((known.get(opcode, 0) for opcode in opcodes), default=0)
+
+    called = longest(set[int]().union(*(_opcodes(f.code) for f in cubin.functions)))
+    fewer: dict[str, int] = {}
+    for kernel in cubin.kernels:
+        x, y, z = kernel.max_threads or (target.threads, 1, 1)
+        nvidias = min(x * y * z, target.threads, _threads_on_nvidia(kernel.registers))
+        vgprs = kernel.registers + max(called, longest(_opcodes(kernel.code))) + SPARE
+        threads = target.most_threads(min(vgprs, target.vgprs))
+        if threads < nvidias:
+            fewer[kernel.name] = threads
+    return fewer
 
 
 def allocation(planned: Planned, vtemps: int) -> Allocated:

@@ -11,6 +11,8 @@ newline::
     address global SECTION OFFSET SIZE NAME
     kernel KEY REGS SHARED LOCAL CONST THREADS BANK2 NAME   BANK2: its section's number, or -1
     param OFFSET SIZE                    of the kernel above, in order
+    fits THREADS                         of that kernel's blocks, if that is fewer than its
+    registers allow on an NVIDIA GPU: told without its translation
     nocode CUDA_ERROR LINE               nothing of this image can run here
     made KEY SIZE TIME PATH              PTX: the module is KEY, made by the ptxas at PATH; it is
     asked for again if that file has not this size and time (nanoseconds) any more
@@ -18,6 +20,7 @@ newline::
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sassxlate.disasm.containers.values import Cubin, Fatbin, FatbinEntry, Kernel, Reloc
@@ -90,8 +93,9 @@ def refuse(cuda_error: int, code: str, text: str) -> Manifest:
     return Manifest(f"{MAGIC}\nnocode {cuda_error} {code}: {' '.join(text.split())}\n")
 
 
-def write(key: str, cubin: Cubin) -> Manifest:
-    """The manifest of ``cubin`` under the module key ``key``."""
+def write(key: str, cubin: Cubin, fits: Mapping[str, int] | None = None) -> Manifest:
+    """The manifest of ``cubin`` under the module key ``key``.  ``fits``: threads of the
+    largest block, of kernels for which that is fewer than on an NVIDIA GPU."""
     if cubin.relocatable:
         return refuse(
             CUDA_ERROR_NO_BINARY_FOR_GPU, "SX0710", "relocatable device code that was not linked"
@@ -139,6 +143,8 @@ def write(key: str, cubin: Cubin) -> Manifest:
             lines.append(f"global {number} {item.offset} {item.size} {_name(item.name)}")
     for kernel in cubin.kernels:
         lines += _kernel(kernel, bank2.get(kernel.name, -1))
+        if fits and kernel.name in fits:
+            lines.append(f"fits {fits[kernel.name]}")
     return Manifest("\n".join(lines) + "\n", files)
 
 

@@ -12,6 +12,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -71,6 +72,8 @@ class Engine:
     stencils: Callable[[Sequence[str]], bytes] | None = None
     # `compile` without optimisation, in less time.
     compile_quickly: Callable[[bytes, str, bool, bool, bool], bytes] | None = None
+    # Threads of the largest block, by kernel, where that is fewer than on an NVIDIA GPU.
+    fits: Callable[[Cubin], dict[str, int]] | None = None
     # Imports what a first launch does without; called when there is nothing to do.
     later: Callable[[], None] | None = None
 
@@ -83,6 +86,7 @@ def default_engine(target: Target = DEFAULT) -> Engine:
     from sassxlate.lowering import emulate, pipeline
     from sassxlate.lowering.abi.kernarg import LAYOUTS
     from sassxlate.lowering.emulate.image import helper_objects
+    from sassxlate.lowering.select import allocation
 
     def translate(cubin: Cubin, kernel: Kernel) -> TranslatedKernel:
         done = pipeline.translate_kernel(cubin, kernel.name, target=target.of_rules)
@@ -122,6 +126,7 @@ def default_engine(target: Target = DEFAULT) -> Engine:
         stencils=pack_of,
         compile_quickly=compile_quickly,
         supported=frozenset(LAYOUTS),
+        fits=partial(allocation.expected_threads, target=target),
         share=lambda cache: helper_objects.keep_in(_Objects(cache)),
         later=later,
     )
@@ -277,7 +282,7 @@ class Work:
                     f"sm_{cubin.arch} is not supported",
                 )
                 return _Module(key, refused)
-            made = manifest.write(key, cubin)
+            made = manifest.write(key, cubin, self.engine.fits and self.engine.fits(cubin))
         except (ShimError, ServiceError):
             raise  # of PTX: with another ptxas it may work
         except SassxlateError as error:

@@ -9,6 +9,7 @@ using namespace sx;
 namespace {
 
 constexpr int kRegisters = 65536;
+constexpr int kParts = 4;  // of a multiprocessor, with a quarter of its registers each
 constexpr int kThreadsPerMultiprocessor = 2048;
 constexpr int kBlocksPerMultiprocessor = 32;
 
@@ -17,17 +18,21 @@ CUresult kernel_of(const void *handle, Kernel *&kernel) {
   return kernel ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-// Attributes are a use of the kernel: one that cannot be translated fails already here.
-CUresult read_attribute(int *value, int id, Kernel &kernel, Device &device) {
+// Registers that a warp is given: 8 at a time to each lane.
+int registers_of_warp(const KernelInfo &info) { return (std::clamp(info.registers, 1, 256) + 7) / 8 * 8 * 32; }
+
+// The threads of the largest block that an NVIDIA GPU takes: as many as the kernel declares, and as the registers of a
+// multiprocessor's parts suffice for.
+int threads_on_nvidia(const KernelInfo &info) {
+  return std::min(info.threads, kRegisters / kParts / registers_of_warp(info) * kParts * 32);
+}
+
+// All is in the cubin, and nothing is translated for it: libraries ask of each of their kernels, and launch few.
+CUresult read_attribute(int *value, int id, const Kernel &kernel) {
   if (!value) return CUDA_ERROR_INVALID_VALUE;
-  hipFunction_t function;
-  CUresult result = kernel.load(device, function);
-  if (result != CUDA_SUCCESS) return result;
   const KernelInfo &info = *kernel.info;
   switch (id) {
-    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-      *value = std::min(info.threads, static_cast<int>(kernel.launch.max_threads));
-      break;
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = std::min(threads_on_nvidia(info), info.fits); break;
     case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = info.shared; break;
     case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: *value = static_cast<int>(kernel.owner->constants()); break;
     case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = info.local; break;
@@ -43,8 +48,8 @@ CUresult read_attribute(int *value, int id, Kernel &kernel, Device &device) {
   return CUDA_SUCCESS;
 }
 
-CUresult get_attribute(int *value, int id, Kernel &kernel, Device &device) {
-  CUresult result = read_attribute(value, id, kernel, device);
+CUresult get_attribute(int *value, int id, const Kernel &kernel) {
+  CUresult result = read_attribute(value, id, kernel);
   note("%d = %d %s", id, result == CUDA_SUCCESS ? *value : 0, kernel.info->name.c_str());
   return result;
 }
@@ -69,9 +74,9 @@ CUresult set_attribute(int id, int value, Kernel &kernel) {
 
 int active_blocks(const Kernel &kernel, int threads, size_t dynamic) {
   const KernelInfo &info = *kernel.info;
-  if (threads > info.threads || dynamic > static_cast<size_t>(kernel.max_dynamic_shared)) return 0;
+  if (threads > threads_on_nvidia(info) || dynamic > static_cast<size_t>(kernel.max_dynamic_shared)) return 0;
   int warps = (threads + 31) / 32;
-  int registers = std::max(1, (info.registers + 7) / 8 * 8) * 32 * warps;
+  int registers = registers_of_warp(info) * warps;
   int shared = (info.shared + static_cast<int>(dynamic) + kReservedShared + 127) / 128 * 128;
   return std::min({kBlocksPerMultiprocessor, kThreadsPerMultiprocessor / 32 / warps, kRegisters / registers,
                    shared_per_multiprocessor() / shared});
@@ -83,9 +88,6 @@ CUresult occupancy(const char *name, int *blocks, const void *handle, int thread
     CUresult result = kernel_of(handle, kernel);
     if (result != CUDA_SUCCESS) return result;
     if (!blocks || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
-    hipFunction_t function;
-    result = kernel->load(current_device(), function);
-    if (result != CUDA_SUCCESS) return result;
     *blocks = active_blocks(*kernel, threads, dynamic);
     return CUDA_SUCCESS;
   });
@@ -98,10 +100,8 @@ CUresult potential(const char *name, int *grid, int *block, const void *handle, 
     CUresult result = kernel_of(handle, kernel);
     if (result != CUDA_SUCCESS) return result;
     if (!grid || !block) return CUDA_ERROR_INVALID_VALUE;
-    hipFunction_t function;
-    result = kernel->load(current_device(), function);
-    if (result != CUDA_SUCCESS) return result;
-    int top = limit > 0 ? std::min(limit, kernel->info->threads) : kernel->info->threads;
+    const int most = threads_on_nvidia(*kernel->info);
+    int top = limit > 0 ? std::min(limit, most) : most;
     int best = 0, best_blocks = 0;
     for (int size = (top + 31) / 32 * 32; size > 0; size -= 32) {
       int threads = std::min(size, top);
@@ -123,7 +123,7 @@ SX_API cuFuncGetAttribute(int *value, int id, CUfunction handle) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
     Kernel *kernel;
     CUresult result = kernel_of(handle, kernel);
-    return result == CUDA_SUCCESS ? get_attribute(value, id, *kernel, current_device()) : result;
+    return result == CUDA_SUCCESS ? get_attribute(value, id, *kernel) : result;
   });
 }
 
@@ -140,8 +140,7 @@ SX_API cuKernelGetAttribute(int *value, int id, CUkernel handle, CUdevice ordina
     Kernel *kernel;
     CUresult result = kernel_of(handle, kernel);
     if (result != CUDA_SUCCESS) return result;
-    Device *device = find_device(ordinal);
-    return device ? get_attribute(value, id, *kernel, *device) : CUDA_ERROR_INVALID_DEVICE;
+    return find_device(ordinal) ? get_attribute(value, id, *kernel) : CUDA_ERROR_INVALID_DEVICE;
   });
 }
 

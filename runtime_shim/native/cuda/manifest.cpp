@@ -121,6 +121,10 @@ bool parse_item(Fields &fields, std::string_view kind, Manifest &out) {
     fields.number(item.size);
     if (out.kernels.empty()) return false;
     out.kernels.back().params.push_back(item);
+  } else if (kind == "fits") {
+    if (out.kernels.empty()) return false;
+    fields.number(out.kernels.back().fits);
+    if (out.kernels.back().fits <= 0) return false;
   } else if (kind == "nocode") {
     fields.number(out.error);
     out.reason = fields.rest();

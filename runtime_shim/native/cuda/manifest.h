@@ -33,6 +33,7 @@ struct ParamInfo {
 struct KernelInfo {
   std::string key, name;
   int registers = 0, shared = 0, local = 0, constant = 0, threads = 0, bank2 = -1;
+  int fits = 1024;  // threads of the largest block that its vector registers are expected to suffice for
   std::vector<ParamInfo> params;
 };
 

@@ -270,6 +270,17 @@ SX_NVML nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned words, unsigned l
   });
 }
 
+// A device reaches its own memory; no other's, as cuDeviceCanAccessPeer says.
+SX_NVML nvmlDeviceGetP2PStatus(nvmlDevice_t first, nvmlDevice_t second, unsigned capability, unsigned *out) {
+  return with_device(first, [&](unsigned from, const DeviceFacts &) {
+    return with_device(second, [&](unsigned to, const DeviceFacts &) -> nvmlReturn_t {
+      if (!out || capability >= NVML_P2P_CAPS_INDEX_UNKNOWN) return NVML_ERROR_INVALID_ARGUMENT;
+      *out = from == to ? NVML_P2P_STATUS_OK : NVML_P2P_STATUS_NOT_SUPPORTED;
+      return NVML_SUCCESS;
+    });
+  });
+}
+
 SX_NVML nvmlDeviceGetBrand(nvmlDevice_t device, unsigned *out) { return number(device, out, 0u); }  // unknown
 SX_NVML nvmlDeviceGetComputeMode(nvmlDevice_t device, unsigned *out) { return number(device, out, 0u); }  // default
 SX_NVML nvmlDeviceGetDisplayMode(nvmlDevice_t device, unsigned *out) { return number(device, out, 0u); }

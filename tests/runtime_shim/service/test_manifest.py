@@ -30,6 +30,16 @@ def test_addresses_and_descriptors(kind: int) -> None:
     assert f"unresolved {bank4} 16 8 vprintf" in lines
 
 
+def test_largest_blocks() -> None:
+    """Only of kernels that have room for fewer threads than on an NVIDIA GPU; a line of its own."""
+    lines = manifest.write("key", CUBIN, {CUBIN.kernels[0].name: 768}).text.splitlines()
+    (at,) = [n for n, line in enumerate(lines) if line.startswith("fits")]
+    assert lines[at] == "fits 768"
+    before = [line for line in lines[:at] if line.startswith("kernel ")]
+    assert before[-1].endswith(f" {CUBIN.kernels[0].name}")
+    assert "fits" not in manifest.write("key", CUBIN).text
+
+
 def test_a_relocation_that_is_not_known() -> None:
     cubin = replace(CUBIN, relocs=(Reloc(".nv.constant4", 8, 99, "table", 4),))
     with pytest.raises(ContainerError) as caught:

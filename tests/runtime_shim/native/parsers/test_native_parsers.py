@@ -114,6 +114,7 @@ unresolved 1 0 8 malloc
 global 0 8 8 its name
 kernel k1 10 0 0 560 1024 -1 its name
 param 0 8
+fits 768
 """
 LAUNCH = """\
 kernarg_size 64
@@ -158,6 +159,8 @@ BAD_MANIFEST = (
     "global 0 17 0 x",
     "global 0 -8 8 x",
     f"global {1 << 32} 8 8 x",
+    "fits 0",
+    "fits -1",
     "kernel k1 10 0 0 560 1024 -2 x",
     "kernel k1 10 0 0 560 1024 2 x",
     "kernel k1 -1 0 0 560 1024 -1 x",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from sassxlate.disasm.containers import load
 from sassxlate.lowering.pipeline import translate_kernel
+from sassxlate.lowering.select.allocation import expected_threads
 from sassxlate.lowering.target import GFX1100
 
 from .code_objects import check_code
@@ -46,7 +48,8 @@ pointers = (ctypes.c_void_p * 3)(*(ctypes.addressof(v) for v in (a, a, n)))
 def launch(threads):
     shape = (1, 1, 1, threads, 1, 1, 0)
     return driver.library.cuLaunchKernel(function, *shape, None, pointers, None)
-print(most.value, launch(most.value), launch(most.value + 32), driver.library.cuCtxSynchronize())
+room = int(sys.argv[2])
+print(most.value, launch(room), launch(room + 32), driver.library.cuCtxSynchronize())
 """
 
 
@@ -71,9 +74,15 @@ def test_a_wide_kernel(nvcc: Tool, tmp_path: Path, on_standin: Standin) -> None:
     (kernel,) = check_code(done.code_object).kernels
     assert kernel.metadata[".max_flat_workgroup_size"] == most
     outcome = on_standin(
-        *("run", "--device", "hip", "--", sys.executable, "-P", "-c", PROGRAM, cubin)
+        *("run", "--device", "hip", "--", sys.executable, "-P", "-c", PROGRAM, cubin, str(most))
     )
+    # What an H100's registers suffice for, of 255 a thread 256: known without a translation.
+    wide = module.kernels[0].registers
+    said = 65536 // 4 // (-(-wide // 8) * 8 * 32) * 128
+    assert said <= most
+    assert "wide" not in expected_threads(module, GFX1100)
+    assert expected_threads(module, replace(GFX1100, vgprs_of_simd=512)) == {"wide": 128}
     # 701 at once, and nothing that stays.
-    assert outcome.output == f"{most} 0 701 0\n", outcome.output + outcome.errors
+    assert outcome.output == f"{said} 0 701 0\n", outcome.output + outcome.errors
     check(outcome)
     assert len(outcome.of("hipModuleLaunchKernel")) == 1

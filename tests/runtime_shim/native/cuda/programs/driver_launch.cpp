@@ -317,10 +317,11 @@ void seam() {
   OK(cuStreamDestroy(s));
 }
 
-// A device that takes no gfx1100 code says so at the first use.
+// A device that takes no gfx1100 code says so at the first launch.
 void refused() {
   start();
   int value;
   CUfunction f = function("mixed");
-  RESULT(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, f), CUDA_ERROR_NO_BINARY_FOR_GPU);
+  OK(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, f));
+  RESULT(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr), CUDA_ERROR_NO_BINARY_FOR_GPU);
 }
