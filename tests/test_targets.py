@@ -42,6 +42,7 @@ OTHERS = {
     "lowering/emulate/wave/system.py": {"_DEALLOC_VGPRS"},  # a message of s_sendmsg
     "lowering/regalloc/allocate.py": {"SGPR_TEMPS"},  # what the allocator reserves
     "lowering/report/occupancy.py": {"WARP"},  # NVIDIA's warp
+    "lowering/verify/kernel/verify.py": {"LANES"},  # inputs that are tried at once
     "lowering/verify/rules/verify.py": {"_WAVES"},  # inputs that are tried at once
     # of the cards, for AMD's runtime alone
     "runtime_shim/emulated_card.py": {"_SIMDS_PER_UNIT", "_UNITS_PER_WORKGROUP_PROCESSOR"},
