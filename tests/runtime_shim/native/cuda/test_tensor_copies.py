@@ -4,70 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
 import pytest
 
-from .conftest import HERE, Run, Tool
+from .conftest import Run, Tool
+from .tensor_cases import Case, cases_of, check, program_of
 
-TRUTH = HERE.parents[3] / "fixtures" / "silicon" / "sm_90" / "tensor_copies.npz"
-_REFUSED, _TRAP, _ILLEGAL = 801, 719, 715
-_STEPS, _BYTES, _DUMP = slice(18, 23), 32, 33  # columns of a case
-
-Bytes = npt.NDArray[np.uint8]
-
-
-class Case:
-    """A line of numbers for the program; what the card answered, and the bytes that it left."""
-
-    def __init__(self, numbers: list[int], head: list[int], left: Bytes) -> None:
-        self.numbers, self.left = numbers, left
-        self.encoder, self.error, self.arrived = head
-
-    def fits(self, encoder: int, error: int, left: Bytes) -> str:
-        """What is wrong with ours, or nothing."""
-        if encoder == _REFUSED and not self.encoder:
-            return ""
-        if encoder != self.encoder:
-            return f"the encoder said {encoder}, not {self.encoder}"
-        if error != {_ILLEGAL: _TRAP}.get(self.error, self.error):
-            return f"error {error}, not {self.error}"
-        same = error or bool((left == self.left).all())
-        return "" if same else f"{(left != self.left).sum()} bytes differ"
+_STEPS, _BYTES = slice(18, 23), 32  # columns of a case
 
 
 def _cases() -> list[Case]:
-    with np.load(TRUTH) as truth:
-        rows, heads, data = truth["cases"].tolist(), truth["heads"].tolist(), truth["data"]
-    ends = np.cumsum([row[_DUMP] for row in rows])[:-1]
-    made = map(Case, rows, heads, np.split(data, ends))
     # An interleaved box has more bytes than the program expected: it had not arrived.
+    made = cases_of("tensor_copies", 33)
     return [case for case in made if case.arrived or case.error or not case.numbers[_BYTES]]
 
 
 @pytest.fixture(scope="module")
 def program(nvcc: Tool, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("copies") / "tensor_copies"
-    code = ("-gencode", "arch=compute_90a,code=sm_90a")
-    nvcc(*code, "-std=c++17", HERE / "programs" / "tensor_copies.cu", "-o", made)
-    return made
-
-
-def _check(program: Path, run: Run, folder: Path, cases: list[Case]) -> int:
-    """How many were not refused.  A case that fails is the last of its process."""
-    given, found = folder / "cases.txt", folder / "found.bin"
-    given.write_text("".join(" ".join(map(str, case.numbers)) + "\n" for case in cases))
-    run(program, str(given), str(found))
-    data = np.frombuffer(found.read_bytes(), np.uint8)
-    at = ran = 0
-    for case in cases:
-        encoder, error = data[at : at + 8].view(np.int32).tolist()
-        at += 8 + case.numbers[_DUMP]
-        wrong = case.fits(encoder, error, data[at - case.numbers[_DUMP] : at])
-        assert not wrong, (wrong, case.numbers)
-        ran += encoder != _REFUSED
-    assert at == len(data)
-    return ran
+    return program_of("tensor_copies", nvcc, tmp_path_factory.mktemp("copies"))
 
 
 def test_what_an_h100_left(program: Path, run: Run, tmp_path: Path) -> None:
@@ -76,7 +29,7 @@ def test_what_an_h100_left(program: Path, run: Run, tmp_path: Path) -> None:
     refused when this was written."""
     cases = [case for case in _cases() if not case.error]
     assert len(cases) > 200
-    assert _check(program, run, tmp_path, cases) >= 142
+    assert check(program, run, tmp_path, cases) >= 142
 
 
 def _failing() -> list[Case]:
@@ -87,11 +40,11 @@ def _failing() -> list[Case]:
 @pytest.mark.parametrize("number", [0, 2, 14])
 def test_what_is_an_error(program: Path, run: Run, tmp_path: Path, number: int) -> None:
     """Boxes that begin within 16 bytes, and stores at negative coordinates."""
-    assert _check(program, run, tmp_path, [_failing()[number]]) == 1
+    assert check(program, run, tmp_path, [_failing()[number]]) == 1
 
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("number", range(17))
 def test_all_that_is_an_error(program: Path, run: Run, tmp_path: Path, number: int) -> None:
     assert len(_failing()) == 17
-    assert _check(program, run, tmp_path, [_failing()[number]]) == 1
+    assert check(program, run, tmp_path, [_failing()[number]]) == 1
