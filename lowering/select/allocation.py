@@ -54,7 +54,9 @@ def _opcodes(code: bytes) -> set[int]:
 
 
 def _threads_on_nvidia(registers: int) -> int:
-    """Those that registers suffice for (sm_75 to sm_120: 65536 in four parts, by 8 per lane)."""
+    """Threads of the largest block that the registers of a multiprocessor suffice for: 65536 in
+    four parts, given to warps by 8 per lane (CUDA's occupancy calculator, sm_75 to sm_120; not
+    measured on a GPU)."""
     return 65536 // 4 // (max(1, -(-registers // 8)) * 8 * 32) * 4 * 32
 
 

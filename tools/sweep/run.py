@@ -152,8 +152,7 @@ def _written_before(cubin: Path, names: Sequence[str], engine: str) -> dict[str,
     if not engine:
         return {}
     made = writer(engine, None, 1)
-    made.keeps = (engine,)
-    made.place = paths.private_dir(paths.cache_dir() / f"engine-{made.key}")
+    made.keeps_in(paths.cache_dir())
     parsed = parse_cubin(cubin.read_bytes())
     told: dict[str, dict[str, str]] = {}
     for name in names:
