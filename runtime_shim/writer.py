@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from sassxlate.lowering.engine.report import EngineReport
     from sassxlate.lowering.select.stages import Selected
     from sassxlate.lowering.select.translated import Translated
+    from sassxlate.lowering.verify.steps.region_proofs import RegionProofs
     from sassxlate.runtime_shim.cache.store import Cache
 
 _T = TypeVar("_T")
@@ -49,6 +51,7 @@ class Writer:
     place: Path | None = None
     target: str = RDNA3[0]
     tier: str = ""
+    _store: Cache | None = field(default=None, repr=False)
 
     @property
     def name(self) -> str:
@@ -88,7 +91,7 @@ class Writer:
 
             made, report = chosen(done, target, self.tier)
             if self.tier in self.keeps:
-                _keep(_cache(self.target, self.place), done, made, report, self.identity)
+                _keep(self._cache(), done, made, report, self.identity)
             return made, report
         reports: list[EngineReport] = []
 
@@ -102,7 +105,7 @@ class Writer:
             done = translate_kernel(cubin, name, rewrite, target=target, placed=placed, after=after)
         if engine.name in self.keeps:
             rules = translate_kernel(cubin, name, target=target_named(self.target))
-            cache = _cache(self.target, self.place)
+            cache = self._cache()
             _keep(cache, rules, done, reports[0], engine.identity)
         return done, reports[0]
 
@@ -134,11 +137,20 @@ class Writer:
             rules = translate_kernel(cubin, name, target=target_named(self.target))
         except SassxlateError:
             return False
-        cache = _cache(self.target, self.place)
+        cache = self._cache()
         if cache is None:
             return False
         code, launch = rules.code_object, str(rules.launch)
         return all(hybrid.find(cache, code, launch, who) for who in (self.identity, ""))
+
+    def _cache(self) -> Cache | None:
+        """The cache, opened once: its tag is a digest of all sources, its first write counts it."""
+        root = self.place or _cache_place.place()
+        if root is None:
+            return None
+        if self._store is None or self._store.root != root:
+            self._store = _cache(self.target, root)
+        return self._store
 
     def keeps_in(self, root: Path) -> Path:
         """The folder below ``root`` for runs with this engine alone, which keeps all of its code
@@ -188,35 +200,38 @@ def writer(engine: str | None, model: str | None, samples: int, target: str = RD
     if name is None:
         name = "hybrid" if model is not None else choose.usual(model)
     # The rules remember nothing: no cache is opened for them.
-    memo = None if name in ("rules", *choose.TIER) else _memo(target)
-    made = choose.engine(name, model, samples, memo=memo)
+    store, memo, proofs = None, None, None
+    if name not in ("rules", *choose.TIER):
+        store = _cache(target, _cache_place.place())
+        memo, proofs = _remembered(store)
+    made = choose.engine(name, model, samples, memo=memo, proofs=proofs)
     own = (made.name,) if made is not None and choose.is_file(name) else ()
     tier = name if name in choose.TIER else ""
-    return Writer(made, (*KEEPS, *own), target=target, tier=tier)
+    return Writer(made, (*KEEPS, *own), target=target, tier=tier, _store=store)
 
 
-def _memo(target: str) -> Memo:
-    """Answers of before, in the cache."""
+def _remembered(cache: Cache | None) -> tuple[Memo, RegionProofs]:
+    """Answers of before and their proofs, in the cache: read and written like code objects, and as
+    trusted (docs/decisions.md)."""
     from sassxlate.lowering.engine.memo import Memo
+    from sassxlate.lowering.verify.steps.region_proofs import RegionProofs
 
-    cache = _cache(target)
+    def read(kind: str, key: str) -> bytes | None:
+        return None if cache is None else cache.read("verdict", f"{kind}-{key}")
 
-    def read(key: str) -> bytes | None:
-        return None if cache is None else cache.read("verdict", f"answers-{key}")
-
-    def write(key: str, data: bytes) -> None:
+    def write(kind: str, key: str, data: bytes) -> None:
         with suppress(OSError):
             if cache is not None:
-                cache.write("verdict", f"answers-{key}", data)
+                cache.write("verdict", f"{kind}-{key}", data)
 
-    return Memo(read, write)
+    memo = Memo(partial(read, "answers"), partial(write, "answers"))
+    return memo, RegionProofs(partial(read, "proof"), partial(write, "proof"))
 
 
-def _cache(target: str, root: Path | None = None) -> Cache | None:
+def _cache(target: str, root: Path | None) -> Cache | None:
     from sassxlate.runtime_shim.cache.store import Cache, size_cap
     from sassxlate.runtime_shim.cache.tag import cache_tag
 
-    root = root or _cache_place.place()
     return None if root is None else Cache(root, cache_tag(target), size_cap())
 
 

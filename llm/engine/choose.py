@@ -10,6 +10,7 @@ from sassxlate.errors import ModelError, Where
 if TYPE_CHECKING:  # these need the solver, an extra; the rules do not
     from sassxlate.lowering.engine.engine import Engine
     from sassxlate.lowering.engine.memo import Memo
+    from sassxlate.lowering.verify.steps.region_proofs import RegionProofs
 
 TIER: Final = ("llvm", "best")  # whole kernels by LLVM, see lowering/tier
 NAMES: Final = ("rules", "search", "model", "hybrid", *TIER)
@@ -52,8 +53,10 @@ def engine(
     samples: int = 1,
     device: str = "auto",
     memo: Memo | None = None,
+    proofs: RegionProofs | None = None,
 ) -> Engine | None:
     """The engine that options name; None for the rules, and for the tier of whole kernels.
+    ``memo`` has answers of before, ``proofs`` their proofs.
 
     Raises ModelError: SX1008 for options that do not go together, SX1002 without the solver, and
     what :func:`.models.language_model` and :func:`sassxlate.lowering.engine.from_file.load` raise.
@@ -71,21 +74,21 @@ def engine(
         raise ModelError("SX1002", "no block is taken unproved; pip install 'sassxlate[verify]'")
     from sassxlate.lowering.engine.engine import Engine
     from sassxlate.lowering.engine.memo import Memo
+    from sassxlate.lowering.verify.steps.prover import Prover
 
+    prover = Prover(regions=proofs)
     if name == "search":
         from sassxlate.lowering.engine.search import SearchProposer
-        from sassxlate.lowering.verify.steps.prover import Prover
 
-        prover = Prover()
         return Engine(SearchProposer(prover, memo or Memo()), name, prover=prover)
     if is_file(name):
         from sassxlate.lowering.engine.from_file import load
 
         loaded = load(name)
-        return Engine(loaded.proposer, loaded.name, key=f"file {loaded.digest}")
+        return Engine(loaded.proposer, loaded.name, key=f"file {loaded.digest}", prover=prover)
     from sassxlate.llm.engine.model import model_engine
 
-    return model_engine(models.language_model(model, device), name, samples, memo)
+    return model_engine(models.language_model(model, device), name, samples, memo, prover)
 
 
 __all__ = ["ENGINE", "NAMES", "TIER", "engine", "is_engine", "is_file", "usual"]

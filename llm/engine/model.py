@@ -14,6 +14,7 @@ from sassxlate.lowering.engine.engine import Engine
 from sassxlate.lowering.engine.memo import Memo, Words, key_of
 from sassxlate.lowering.engine.seam import Candidate, Proposals, Question, Unreadable
 from sassxlate.lowering.region.text import RegionText, read_code
+from sassxlate.lowering.verify.steps.prover import Prover
 
 
 @dataclass(slots=True)
@@ -90,11 +91,16 @@ def _read(words: Words, text: RegionText) -> Candidate:
 
 
 def model_engine(
-    model: LanguageModel, mode: str = "hybrid", samples: int = 1, memo: Memo | None = None
+    model: LanguageModel,
+    mode: str = "hybrid",
+    samples: int = 1,
+    memo: Memo | None = None,
+    prover: Prover | None = None,
 ) -> Engine:
     """An engine of a model: ``hybrid`` takes its code where it is cheaper, ``model`` all of it."""
     proposer = ModelProposer(model, samples, memo or Memo())
-    return Engine(proposer, mode, mode != "model", f"samples {samples}", too_long)
+    key, prover = f"samples {samples}", prover or Prover()
+    return Engine(proposer, mode, mode != "model", key, too_long, prover=prover)
 
 
 __all__ = ["ModelProposer", "model_engine"]

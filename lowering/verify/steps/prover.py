@@ -34,6 +34,7 @@ from sassxlate.lowering.verify import Proved, Refuted, Unknown, Verdict, verify
 from sassxlate.lowering.verify.block.check import CUT_MS
 from sassxlate.lowering.verify.rdna3.wait_counters import waits
 from sassxlate.lowering.verify.steps.framing import framed_for_verifier
+from sassxlate.lowering.verify.steps.region_proofs import RegionProofs
 from sassxlate.lowering.verify.steps.reorder import parts
 
 Code: TypeAlias = Sequence[Sequence[Inst]]
@@ -258,13 +259,14 @@ class Prover:
     """Proves steps, and keeps the results by the canonical text of steps.
 
     ``read`` and ``write`` are a store beyond this process, by the steps' keys; quick proofs are not
-    stored there.
+    stored there.  ``regions`` is a store of whole regions' proofs, however quick.
     """
 
     read: Callable[[str], Verdict | None] = lambda _: None
     write: Callable[[str, Verdict], None] = lambda _, __: None
     timeout_ms: int = TIMEOUT_MS
     cut_ms: int = CUT_MS  # for a single instruction's part of a step
+    regions: RegionProofs | None = None
     kept: dict[str, Verdict] = field(default_factory=dict[str, "Verdict"])
     asked: int = 0
     solved: int = 0
@@ -397,6 +399,23 @@ class Prover:
         as the reason, unless the step is the whole region.
         """
         live_after = lives(block, live_out)
+        key = _region_key(block, regs, live_after, code) if self.regions and ends is None else None
+        known = self.regions.find(key) if self.regions and key else None
+        if known is not None:
+            return known
+        verdict = self._region(block, regs, live_after, code, ends)
+        if self.regions and key and isinstance(verdict, Proved):
+            self.regions.keep(key, verdict)
+        return verdict
+
+    def _region(
+        self,
+        block: Region,
+        regs: RegisterMap,
+        live_after: Sequence[frozenset[RegRef]],
+        code: Code,
+        ends: Sequence[int] | None,
+    ) -> Verdict:
         places = list(ends) if ends is not None else ends_of(block, regs, live_after, code)
         self._begin(block, regs)
         modulo: set[str] = set()
@@ -406,19 +425,29 @@ class Prover:
             except EncodeError:  # the code names a register that only another instruction names
                 if len(places) == 1:
                     raise
-                return self.region(block, regs, live_out, code, [len(code)])
+                return self._region(block, regs, live_after, code, [len(code)])
             if not isinstance(verdict, Proved):
                 if ends is None and len(places) > 1:
-                    return self.region(block, regs, live_out, code, [len(code)])
+                    return self._region(block, regs, live_after, code, [len(code)])
                 return (
                     verdict
                     if len(places) == 1
                     else Unknown(f"instruction {first}: {_why(verdict)}")
                 )
             modulo.update(verdict.modulo)
-        if len(places) > 1 and not waited(block, regs, live_out, code):
+        if len(places) > 1 and not waited(block, regs, live_after[-1], code):
             return Unknown("a wait is missing")
         return Proved(tuple(sorted(modulo)))
+
+
+def _region_key(
+    block: Region, regs: RegisterMap, live_after: Sequence[frozenset[RegRef]], code: Code
+) -> str | None:
+    """What the proof of a whole region depends on; None for code without words."""
+    try:
+        return step_of(block, regs, live_after, code, 0, len(code)).key
+    except EncodeError:
+        return None
 
 
 def _why(verdict: Refuted | Unknown) -> str:
