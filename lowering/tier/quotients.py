@@ -15,6 +15,7 @@ from sassxlate.lowering.tier.refusal import FORM, refused
 
 _ONE = {32: 0x3F800000, 64: 0x3FF << 52}
 _NAN = {32: 0x7FFFFFFF, 64: 0xFFF8 << 48}  # what NVIDIA's code gives for an invalid operation
+_NUDGE = {32: 0x27A00000, 64: 0x3954 << 48}  # 1.25 * 2**(-2 * p), p bits in a mantissa
 # Powers of two: the remainder is scaled by the first, the quotient by the second, and a divisor
 # times the third is half of the remainder's step.
 _SCALES = {32: (60, 120, 60 - 150), 64: (174, 1000, 174 - 1075)}
@@ -83,14 +84,7 @@ def _quotient(lane: Lane, a: Val, b: Val) -> Val:
     near = d.from_float(
         _call(lane, kind, f"amdgcn.rcp.f{w}", f"{kind} {d.as_float(den, False)}"), w, False
     )
-    one = const(_ONE[w], w)
-    rcp = fma(near, fma(minus, near, one), near)
-    if w == 64:
-        rcp = fma(rcp, fma(minus, rcp, one), rcp)
-    rcp = d.or_(rcp, _all_ones(lane, den))
-    first = d.float_op("fmul", num, rcp)
-    if w == 32:
-        first = fma(fma(minus, first, num), rcp, first)
+    first = d.float_op("fmul", num, rcp := _reciprocal(lane, near, minus))
     rest = fma(minus, first, num)
     args = [f"{kind} {d.as_float(v, False)}" for v in (rest, rcp, first)]
     joined = _call(lane, kind, f"amdgcn.div.fmas.f{w}", *args, f"i1 {flag}")
@@ -105,17 +99,34 @@ def _negative(lane: Lane, a: Val) -> Val:
     return d.from_float(ref, a.width, False)
 
 
-def _all_ones(lane: Lane, a: Val) -> Val:
-    """1 if all bits of the mantissa are set, otherwise 0.
+def _reciprocal(lane: Lane, near: Val, minus: Val) -> Val:
+    """1 / den, correctly rounded, of v_rcp's result and -den: then one step by the remainder rounds
+    any quotient correctly (Markstein, IA-64 and Elementary Functions, 2000).
 
-    The steps above round a reciprocal correctly if they begin within its last place, but for such a
-    divisor (Markstein, IA-64 and Elementary Functions, 2000): 1 / (2 - u) is so little above the
-    middle of two numbers that they stay at the lower one, the even one, if they begin there, and
-    the quotient with them.  v_rcp is known within a last place only.
+    Let den have p bits and lie between 1 and 2, and ``near`` be one of the numbers on both sides of
+    1 / den.  v_rcp gives such a number for binary32.  For binary64 it is known within 2**29 last
+    places only, so a step with the error's square comes first, which leaves 2**-69.
+
+    1 / den = near + near * error / (1 - error), and the step takes near * error: it is too low by
+    near * error**2 at most.  1 / den is no middle m of two numbers, but m + k * 2**(-2 * p) / den
+    with a whole k.  If k is small ``near`` is next to m, so |error| is den * 2**(-p - 1) but for
+    k * 2**(-2 * p), and what is missing is less than 2**(-2 * p) / den.  So the step rounds
+    correctly, but for the error 2**-p, where it comes to m itself and goes to the even number
+    (den = 2 - 2**(1 - p), all ones; k = 1).  The addend moves an error below 2**-p by its last
+    place, 2**(-2 * p), and this one by 2**(1 - 2 * p): up by less than what is missing and the
+    distance to m together, and past m.
     """
-    d, size = lane.d, mantissa_bits(a.width)
-    mantissa = d.and_(a, const((1 << size) - 1, a.width))
-    return d.lshr(d.add(mantissa, const(1, a.width)), const(size, a.width))
+    d, w = lane.d, minus.width
+    one = const(_ONE[w], w)
+
+    def fma(x: Val, y: Val, z: Val) -> Val:
+        return d.float_call("fma", x, y, z)
+
+    error = fma(minus, near, one)
+    if w == 64:
+        near = fma(near, fma(error, error, error), near)
+        error = fma(minus, near, one)
+    return fma(near, d.float_op("fadd", error, const(_NUDGE[w], w)), near)
 
 
 def _exact(lane: Lane, a: Val, b: Val, q: Val) -> Val:

@@ -221,12 +221,35 @@ def _hard(width: int) -> tuple[Bits, Bits]:
     middle = 127 if width == 32 else 1023
     high = chance.integers(middle - 60, middle + 60, count).astype(kind) << kind(size)
     tops = chance.choice(np.array([0, 0, 1, ones, ones - 1], kind), count)
+    for n, (top, bottom) in enumerate(_near_middles(size + 1, count // 2)):
+        tops[n], low[n] = top & ones, bottom & ones
     return (tops | kind(middle) << kind(size)).astype(kind), (low | high).astype(kind)
+
+
+def _near_middles(bits: int, count: int) -> Iterator[tuple[int, int]]:
+    """Mantissas whose quotient is as close to the middle m of two numbers as any can be: the
+    dividend times a power of two is m times the divisor, but for a few.  Many divisors have nearly
+    all bits set: their reciprocals are close to a middle, too."""
+    chance = random.Random(bits)
+    while count:
+        near = (1 << bits) - chance.randrange(1, 128, 2)
+        divisor = chance.choice([near, near, 1 << bits - 1 | chance.getrandbits(bits) | 1])
+        divisor &= (1 << bits) - 1
+        power = 1 << chance.choice([bits, bits + 1])
+        few = chance.choice([-3, -2, -1, -1, 1, 1, 2, 3])
+        middle = -few * pow(divisor, -1, power) % power
+        if middle < 1 << bits:
+            middle += power
+        dividend = (middle * divisor + few) // power
+        if middle & 1 and middle >> bits == 1 and dividend >> bits - 1 == 1:
+            count -= 1
+            yield dividend, divisor
 
 
 @pytest.mark.parametrize("name", ONE)
 def test_any_approximation_within_its_bound_will_do(cubins: dict[int, Cubin], name: str) -> None:
-    """1 / (2 - u) was 0.5 where the hardware's reciprocal is the lower one of its two choices."""
+    """1 / (2 - u) was 0.5 where the hardware's reciprocal is the lower one of its two choices, and
+    quotients by 2 - 3 * u to 2 - 127 * u were wrong where that of a double was 2**28 away."""
     tops, divisors = _hard(64 if name[0] == "d" else 32)
     a, b = (tops, divisors) if name.endswith("div") else (divisors, tops)
     wanted = _expected(name, a, b)
