@@ -191,6 +191,13 @@ def _given_sgprs(kd: Descriptor) -> int:
     return (1 << user) - 1 | ((1 << sum(ids)) - 1) << kd.user_sgpr_count
 
 
+def _kernarg(kd: Descriptor) -> tuple[int, int] | None:
+    """`CompileOptions.kernarg`: the pair comes after the dispatch and queue packets' addresses."""
+    if not kd.enable_kernarg_ptr:
+        return None
+    return 2 * sum((kd.enable_dispatch_ptr, kd.enable_queue_ptr)), kd.kernarg_size
+
+
 def compile_code_object(
     source: Path | str | bytes, kernel: str, options: CompileOptions | None = None
 ) -> HostImage:
@@ -212,6 +219,7 @@ def compile_code_object(
         ieee=k.descriptor.ieee_mode,
         dx10_clamp=k.descriptor.dx10_clamp,
         scratch=k.descriptor.private_segment_size,
+        kernarg=_kernarg(k.descriptor),
         vgprs=k.descriptor.vgprs,
         sgprs=_given_sgprs(k.descriptor),
         uniform=source_map.offsets(note, kernel, "uniform"),

@@ -28,7 +28,9 @@ class CompileOptions:
     16 for b128); "unaligned" lets every access but an atomic be at any address, as the hardware
     does in the mode that AMD's drivers set, which LLVM relies on.  ``float_mode``
     is the kernel descriptor's FLOAT_MODE byte: rounding 3:0, denormals 7:4; ``scratch`` its bytes
-    of scratch per lane, a lower bound for every launch; ``vgprs`` how many registers a wave has,
+    of scratch per lane, a lower bound for every launch; ``kernarg`` the SGPR pair that every wave
+    starts with the address of its arguments in, and how many bytes of them each launch has in
+    device memory (None: unknown); ``vgprs`` how many registers a wave has,
     which bounds those that M0 can name; ``sgprs`` has a bit for each SGPR that a
     launch initialises; ``uniform`` are offsets, from the entry, of v_readfirstlane instructions
     whose active lanes are equal, ``fences`` of instructions before which all memory accesses are
@@ -49,6 +51,7 @@ class CompileOptions:
     ieee: bool = False
     dx10_clamp: bool = True
     scratch: int = 0
+    kernarg: tuple[int, int] | None = None
     vgprs: int = VGPRS
     sgprs: int = 0xFFFF
     uniform: frozenset[int] = frozenset()

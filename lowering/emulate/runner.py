@@ -222,10 +222,12 @@ class Setup:
     """Launch state from a kernel descriptor.
 
     ``sgpr`` are initial user SGPRs by index, ``wg_sgpr`` the registers of workgroup ids x, y and z
-    (None: none); ``kernarg_sgpr`` is the pair that holds the kernarg segment's address.
+    (None: none); ``kernarg_sgpr`` is the pair that holds the kernarg segment's address, and
+    ``kernarg_size`` the least bytes of it.
     """
 
     kernarg_sgpr: int | None = 0
+    kernarg_size: int = 8
     wg_sgpr: tuple[int | None, int | None, int | None] = (None, None, None)
     lds_size: int = 0
     scratch_size: int = 0
@@ -281,6 +283,7 @@ def run_image(
     for index, value in setup.sgpr:
         sgpr[index] = value & 0xFFFFFFFF
     address = 0
+    kernarg = kernarg.ljust(setup.kernarg_size, b"\0")
     if setup.kernarg_sgpr is not None:
         address = device.alloc(kernarg or bytes(8))
         sgpr[setup.kernarg_sgpr] = address & 0xFFFFFFFF
@@ -334,6 +337,7 @@ def setup_of(descriptor: Any) -> Setup:
         at += bool(on)
     return Setup(
         kernarg_sgpr=kernarg,
+        kernarg_size=descriptor.kernarg_size,
         wg_sgpr=(wg[0], wg[1], wg[2]),
         lds_size=descriptor.group_segment_size,
         scratch_size=descriptor.private_segment_size,

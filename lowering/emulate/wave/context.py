@@ -31,6 +31,8 @@ class Context:
     mode: Mode
     vgprs: int = VGPRS  # that a wave has
     scratch: int = 0  # bytes per lane, a lower bound for every launch
+    # The SGPR pair that holds the arguments' address at first, and the bytes that are there.
+    kernarg: tuple[int, int] | None = None
     rows: bool = True  # a wave may be two rows of a block: accesses are checked in halves
     pc: int = 0  # offset of the instruction, in bytes from the kernel's entry
     lane_stride: int | None = None  # of the access that is compiled, see `lane_strides`

@@ -80,6 +80,9 @@ class State:
         self._c = _Cache()
         self._made: set[str] = set()
         self.poison = False  # strict mode: registers start with seeded rubbish
+        # By what `read_s` returned: the SGPR whose value at the wave's start that is.
+        self.first: dict[str, int] = {}
+        self.starting = False  # whether the block is the wave's first, and is never entered again
         self.views = False  # whether values stay known where lanes only end, and to a next block
         self._passed: dict[int, _Cache] = {}  # by the block at whose end it is known
         self._block = 0
@@ -164,6 +167,8 @@ class State:
         if known is None:
             known = Val(self.fn.emit_new(f"load i32, ptr {self._s_slot(i)}"), 32, False)
             self._c.sgpr[i] = known
+            if self.starting:
+                self.first[known.ref] = i
         return known
 
     def write_s(self, i: int, value: Val) -> None:

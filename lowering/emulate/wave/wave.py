@@ -64,6 +64,11 @@ def _only_before(flow: Flow) -> dict[int, int]:
     return {b: min(a) for b, a in before.items() if len(a) == 1 and b not in several}
 
 
+def _entered(flow: Flow) -> set[int]:
+    """The blocks that others, or they themselves, may lead to."""
+    return {*flow.indirect, *(succ for block in flow.blocks.values() for succ in block.succs)}
+
+
 class WaveBuilder:
     """Emits a flow's blocks into one function."""
 
@@ -79,6 +84,10 @@ class WaveBuilder:
             self.module, self.fn, d, State(self.fn, d), options.align, options.strict, mode
         )
         self.c.scratch = options.scratch
+        # The first block is entered once: nothing jumps to it.
+        self.once = flow.entry not in _entered(flow)
+        if not options.strict:
+            self.c.kernarg = options.kernarg
         self.c.rows = any(_reads_row(s.inst) for b in flow.blocks.values() for s in b.steps)
         self.strides = lane_strides.strides(flow)
         # Not where an access has to be at its own place in the order of all.
@@ -135,6 +144,7 @@ class WaveBuilder:
         self.fn.label(f"b{block.start}")
         c = self.c
         c.state.start_block(block.start, self.before.get(block.start))
+        c.state.starting = self.once and block.start == self.flow.entry
         self._last = block.steps[-1]
         self._execute(len(block.steps))
         if block.start in self.numbers:

@@ -259,6 +259,16 @@ def _operands(c: Context, inst: Inst, op: str, n: int, data: list[Arg]) -> list[
 # --- scalar memory ---------------------------------------------------------------------------
 
 
+def _own_argument(c: Context, inst: Inst, base: Arg, offset: Val, size: int) -> bool:
+    """Whether bytes are among a launch's arguments, which are in device memory: ``base`` has the
+    address that the wave was started with."""
+    if c.kernarg is None or offset.const is None or offset.const % 4:
+        return False
+    pair, known = c.kernarg
+    first = [c.state.first.get(c.read32(inst, base, part).ref) for part in (0, 1)]
+    return first == [pair, pair + 1] and offset.const + size <= known
+
+
 def emit_smem(c: Context, inst: Inst) -> None:
     """s_load_b32 to b512: dwords at a scalar address."""
     match = re.fullmatch(r"s_load_b(\d+)", inst.op)
@@ -268,12 +278,17 @@ def emit_smem(c: Context, inst: Inst) -> None:
     d = c.d
     dst, base, *rest = inst.args
     address, offset = c.read64(inst, base), c.displacement(inst, 64)
+    register: Val | None = None
     for extra in rest[:1]:
         if isinstance(extra, I):
             offset = d.add(offset, const(extra.value, 64))
         elif not is_off(extra):
-            address = d.add(address, d.zext(c.read32(inst, extra), 64))
-    p = vector_access.scalar_pointer(c, address, offset, 4 * n)
+            register = d.zext(c.read32(inst, extra), 64)
+            address = d.add(address, register)
+    if register is None and _own_argument(c, inst, base, offset, 4 * n):
+        p = c.fn.emit(f"inttoptr i64 {d.add(address, offset).ref} to ptr")
+    else:
+        p = vector_access.scalar_pointer(c, address, offset, 4 * n)
     for i in range(n):
         q = c.fn.emit_new(f"getelementptr i8, ptr {p}, i64 {4 * i}")
         word = Val(c.fn.emit_new(f"load volatile i32, ptr {q}, align 4"), 32, False)
