@@ -43,7 +43,7 @@ class Writer:
     ``tier``: llvm or best, where whole kernels are LLVM's (`lowering/tier`); otherwise empty.
 
     ``keeps``: the engines whose code programs get that run later, with ``place`` as their cache
-    (None: the usual one).  The code is for ``target``.
+    (None: the usual one).  The code is for ``target``.  ``tells``: whether progress is drawn.
     """
 
     engine: Engine | None
@@ -51,12 +51,20 @@ class Writer:
     place: Path | None = None
     target: str = RDNA3[0]
     tier: str = ""
+    tells: bool = True
     _store: Cache | None = field(default=None, repr=False)
 
     @property
     def name(self) -> str:
         """What `--engine` calls it."""
         return self.tier or ("rules" if self.engine is None else self.engine.name)
+
+    @property
+    def splits(self) -> bool:
+        """Whether kernels may be translated in several processes, with the same code.  A model asks
+        for several kernels at once, in processes of its own; a proposer from a file may have a
+        state."""
+        return self.name in ("rules", "search") or bool(self.tier)
 
     @property
     def identity(self) -> str:
@@ -100,7 +108,7 @@ class Writer:
             reports.append(report)
             return made
 
-        with _Progress(engine, name):
+        with _Progress(engine, name, self.tells):
             target = target_named(self.target)
             done = translate_kernel(cubin, name, rewrite, target=target, placed=placed, after=after)
         if engine.name in self.keeps:
@@ -120,7 +128,7 @@ class Writer:
         waiting = iter(items)
         while group := list(islice(waiting, _TOGETHER)):
             if len(group) > 1:
-                with _Progress(self.engine, name):
+                with _Progress(self.engine, name, self.tells):
                     self.engine.ahead(_selected(map(kernel_of, group), self.target))
             yield from group
 
@@ -182,9 +190,16 @@ def _selected(kernels: Iterable[tuple[Cubin, str]], target: str) -> Iterator[Sel
             yield translate_kernel(cubin, name, target=target_named(target)).selected
 
 
-def writer(engine: str | None, model: str | None, samples: int, target: str = RDNA3[0]) -> Writer:
+def writer(
+    engine: str | None,
+    model: str | None,
+    samples: int,
+    target: str = RDNA3[0],
+    processes: int = 0,
+) -> Writer:
     """The engine that the options name, for a target; without any, what is usual here.  For a
-    target that is not of RDNA3 it is the optimising tier.
+    target that is not of RDNA3 it is the optimising tier.  ``processes``: that a model answers in,
+    0 for one per core.
 
     ModelError SX1008 for an engine that writes no code for the target, SX1001 to SX1013 for a model
     or a proposer's file that cannot be used.
@@ -204,7 +219,7 @@ def writer(engine: str | None, model: str | None, samples: int, target: str = RD
     if name not in ("rules", *choose.TIER):
         store = _cache(target, _cache_place.place())
         memo, proofs = _remembered(store)
-    made = choose.engine(name, model, samples, memo=memo, proofs=proofs)
+    made = choose.engine(name, model, samples, memo=memo, proofs=proofs, processes=processes)
     own = (made.name,) if made is not None and choose.is_file(name) else ()
     tier = name if name in choose.TIER else ""
     return Writer(made, (*KEEPS, *own), target=target, tier=tier, _store=store)
@@ -251,14 +266,14 @@ def _keep(
 class _Progress:
     """A progress line on the terminal, once it takes long."""
 
-    def __init__(self, engine: Engine, name: str) -> None:
-        self.engine, self.name = engine, name[:40]
+    def __init__(self, engine: Engine, name: str, tells: bool) -> None:
+        self.engine, self.name, self.tells = engine, name[:40], tells
         self.started = time.monotonic()
         self.last = 0.0
         self.visible = False
 
     def __enter__(self) -> None:
-        if shows_progress():
+        if self.tells and shows_progress():
             self.engine.progress = self.step
 
     def step(self, what: str, done: int, of: int) -> None:

@@ -170,10 +170,24 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
+def processes_for(asked: int, items: int, size: int, part: int) -> int:
+    """The number of processes to work in: as many as asked for, but one for each item at most.
+    0 asks for one per core, but then each has at least ``part`` of the ``size`` of all items."""
+    return max(1, min(items, asked or min(cores(), size // part)))
+
+
 def idle_threads_sleep() -> None:
     """Call before torch is imported: its threads then sleep between two operations.  They spin
     otherwise, which takes four times the processor time on a machine that has other work."""
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
-__all__ = ["Child", "Producer", "WorkerPool", "cores", "die_with_parent", "idle_threads_sleep"]
+__all__ = [
+    "Child",
+    "Producer",
+    "WorkerPool",
+    "cores",
+    "die_with_parent",
+    "idle_threads_sleep",
+    "processes_for",
+]

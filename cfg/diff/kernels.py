@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from sassxlate.cfg.diff.align import align
+from sassxlate.cfg.diff.align_all import align_all
 from sassxlate.cfg.diff.fingerprint import fingerprint, normal_form
 from sassxlate.cfg.view.picture import Picture
 
@@ -55,9 +55,14 @@ class KernelMatch:
 
 
 def match_kernels(
-    left: Sequence[KernelShape], right: Sequence[KernelShape], *, names: bool = True
+    left: Sequence[KernelShape],
+    right: Sequence[KernelShape],
+    *,
+    names: bool = True,
+    jobs: int = 1,
 ) -> list[KernelMatch]:
-    """The pairs, in the order of the left side.  Without ``names`` by structure alone."""
+    """The pairs, in the order of the left side.  Without ``names`` by structure alone.  ``jobs`` as
+    of :func:`.align_all.align_all`."""
     found: dict[int, KernelMatch] = {}
     if names:
         for key in (_whole, _without_hashes):
@@ -70,7 +75,7 @@ def match_kernels(
     done = {m.right for m in found.values()}
     rest = [i for i in range(len(left)) if i not in found]
     others = [j for j in range(len(right)) if j not in done]
-    for i, j in by_structure([left[i] for i in rest], [right[j] for j in others]):
+    for i, j in by_structure([left[i] for i in rest], [right[j] for j in others], jobs):
         found[rest[i]] = KernelMatch(rest[i], others[j], "structure")
     return [found[i] for i in sorted(found)]
 
@@ -92,13 +97,14 @@ def _unique(some: Iterable[tuple[str, int]]) -> dict[str, int]:
 
 
 def by_structure(
-    left: Sequence[KernelShape], right: Sequence[KernelShape]
+    left: Sequence[KernelShape], right: Sequence[KernelShape], jobs: int = 1
 ) -> list[tuple[int, int]]:
-    """The pairs by structure alone: names are not looked at."""
+    """The pairs by structure alone: names are not looked at.  ``jobs`` as of
+    :func:`match_kernels`."""
     if not left or not right:
         return []
     score = _scores(left, right)
-    _refine(left, right, score)
+    _refine(left, right, score, jobs)
     pairs: list[tuple[int, int]] = []
     free_left, free_right = set(range(len(left))), set(range(len(right)))
     for at in np.argsort(-score, axis=None, kind="stable"):
@@ -168,13 +174,20 @@ def _vectors(bags: Sequence[Counter[int]]) -> Scores:
     return out
 
 
-def _refine(left: Sequence[KernelShape], right: Sequence[KernelShape], score: Scores) -> None:
+def _refine(
+    left: Sequence[KernelShape], right: Sequence[KernelShape], score: Scores, jobs: int
+) -> None:
     """Where candidates are close to each other, how well blocks align is added to their score."""
     close = {*_close(score), *((i, j) for j, i in _close(np.ascontiguousarray(score.T)))}
+    pairs: list[tuple[Picture, Picture]] = []
+    places: list[tuple[int, int]] = []
     for i, j in sorted(close):
         a, b = left[i].picture, right[j].picture
         if max(len(a.nodes), len(b.nodes)) <= _BLOCKS:
-            score[i, j] += _NEAR * (2 * align(a, b).alike - 1)
+            pairs.append((a, b))
+            places.append((i, j))
+    for (i, j), found in zip(places, align_all(pairs, jobs), strict=True):
+        score[i, j] += _NEAR * (2 * found.alike - 1)
 
 
 def _close(score: Scores) -> Iterator[tuple[int, int]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from sassxlate.cfg.diff.align import Alignment, align
+from sassxlate.cfg.diff.align_all import align_all
 from sassxlate.cfg.diff.kernels import KernelShape, match_kernels
 from sassxlate.cfg.diff.text import moved, same, status, to_data
 from sassxlate.cfg.view.picture import Picture
@@ -50,10 +51,17 @@ class LibraryDifference:
         )
 
 
-def compare(left: Sequence[KernelShape], right: Sequence[KernelShape]) -> LibraryDifference:
-    """Pairs the kernels, and the blocks of each pair."""
-    matches = match_kernels(left, right)
-    pairs = [_difference(left[m.left].picture, right[m.right].picture, m.by) for m in matches]
+def compare(
+    left: Sequence[KernelShape], right: Sequence[KernelShape], jobs: int = 1
+) -> LibraryDifference:
+    """Pairs the kernels, and the blocks of each pair.  ``jobs`` as of
+    :func:`.align_all.align_all`, and its errors."""
+    matches = match_kernels(left, right, jobs=jobs)
+    pictures = [(left[m.left].picture, right[m.right].picture) for m in matches]
+    pairs = [
+        _difference(*both, match.by, found)
+        for both, match, found in zip(pictures, matches, align_all(pictures, jobs), strict=True)
+    ]
     pairs.sort(key=lambda p: (p.equal, p.found.alike, p.left.name))
     ours, theirs = {m.left for m in matches}, {m.right for m in matches}
     return LibraryDifference(
@@ -65,13 +73,13 @@ def compare(left: Sequence[KernelShape], right: Sequence[KernelShape]) -> Librar
 
 def difference(left: KernelShape, right: KernelShape) -> LibraryDifference:
     """That of two kernels, whatever their names are."""
-    return LibraryDifference((_difference(left.picture, right.picture, "name"),), (), ())
+    both = left.picture, right.picture
+    return LibraryDifference((_difference(*both, "name", align(*both)),), (), ())
 
 
 def _difference(
-    left: Picture, right: Picture, by: Literal["name", "structure"]
+    left: Picture, right: Picture, by: Literal["name", "structure"], found: Alignment
 ) -> KernelDifference:
-    found = align(left, right)
     counts = Counter(status(left, right, p) for p in found.pairs)
     counts["moved"] = len(moved(found))
     counts["only left"], counts["only right"] = len(found.only_left), len(found.only_right)

@@ -54,9 +54,11 @@ def engine(
     device: str = "auto",
     memo: Memo | None = None,
     proofs: RegionProofs | None = None,
+    processes: int = 0,
 ) -> Engine | None:
     """The engine that options name; None for the rules, and for the tier of whole kernels.
-    ``memo`` has answers of before, ``proofs`` their proofs.
+    ``memo`` has answers of before, ``proofs`` their proofs.  ``processes``: of a model, as
+    :func:`.models.language_model`.
 
     Raises ModelError: SX1008 for options that do not go together, SX1002 without the solver, and
     what :func:`.models.language_model` and :func:`sassxlate.lowering.engine.from_file.load` raise.
@@ -88,7 +90,8 @@ def engine(
         return Engine(loaded.proposer, loaded.name, key=f"file {loaded.digest}", prover=prover)
     from sassxlate.llm.engine.model import model_engine
 
-    return model_engine(models.language_model(model, device), name, samples, memo, prover)
+    asked = models.language_model(model, device, processes=processes)
+    return model_engine(asked, name, samples, memo, prover)
 
 
 __all__ = ["ENGINE", "NAMES", "TIER", "engine", "is_engine", "is_file", "usual"]

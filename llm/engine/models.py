@@ -28,10 +28,13 @@ def installed(*names: str) -> bool:
     return all(importlib.util.find_spec(name) is not None for name in names)
 
 
-def language_model(model: str | None, device: str = "auto", seed: int = 0) -> LanguageModel:
+def language_model(
+    model: str | None, device: str = "auto", seed: int = 0, processes: int = 0
+) -> LanguageModel:
     """The model that is named: a folder, a hub's identifier, or the shipped model (None).
 
-    A small Qwen2 of the block language runs by itself on a CPU, anything else with transformers.
+    A small Qwen2 of the block language runs by itself on a CPU, in so many ``processes`` (0: one
+    per core), anything else with transformers.
     Raises ModelError: SX1001 if there is none, SX1002 to SX1005 as for reading it; SX1004 for
     another architecture without transformers.
     """
@@ -50,7 +53,7 @@ def language_model(model: str | None, device: str = "auto", seed: int = 0) -> La
         return TransformersModel(place, device, seed)
     if device == "cuda" or not _small(folder):
         return TransformersModel(place, device, seed)
-    return BlockModel(folder, seed)
+    return BlockModel(folder, seed, processes or None)
 
 
 def _for_text(folder: Path) -> bool:

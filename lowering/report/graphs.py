@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from sassxlate.cfg.graph import SIZE, Cfg
 from sassxlate.cfg.view.picture import Picture
@@ -34,6 +35,30 @@ class Graph:
     kernel: Kernel | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SassSubject:
+    """A kernel of a file, to be drawn."""
+
+    file: str
+    kernel: Kernel
+    cubin: Cubin
+
+
+@dataclass(frozen=True, slots=True)
+class Rdna3Subject:
+    """Code of a code object, to be drawn: its name, as it is and demangled; where it lies."""
+
+    file: str
+    name: str
+    shown: str
+    target: str
+    code: bytes
+    address: int
+
+
+Subject: TypeAlias = SassSubject | Rdna3Subject
+
+
 def graphs(
     file: str, kernels: Sequence[str], arch: str | None, code_of: CodeOf = require_machine_code
 ) -> Iterator[Graph]:
@@ -44,19 +69,39 @@ def graphs(
     Raises:
         SassxlateError: errors of reading, with file and kernel; SX0802 if nothing is selected.
     """
+    for subject in subjects(file, kernels, arch, code_of):
+        yield drawn(subject)
+
+
+def subjects(
+    file: str, kernels: Sequence[str], arch: str | None, code_of: CodeOf = require_machine_code
+) -> Iterator[Subject]:
+    """What :func:`graphs` draws.  Raises as that, but for what drawing raises."""
     code = read_code_object(file)
     if code is None and arch in RDNA3:
         code = read_hip_program(file)
     found = 0
-    drawn = _gfx(file, code, kernels, arch) if code else _sass(file, kernels, arch, code_of)
-    for graph in drawn:
+    some = _gfx(file, code, kernels, arch) if code else _sass(file, kernels, arch, code_of)
+    for subject in some:
         found += 1
-        yield graph
+        yield subject
     if not found:
         raise no_match(file, tuple(kernels), arch)
 
 
-def _sass(file: str, kernels: Sequence[str], arch: str | None, code_of: CodeOf) -> Iterator[Graph]:
+def drawn(subject: Subject) -> Graph:
+    """The graph of one.  Raises DecodeError SX0204 for SASS of an unknown architecture."""
+    if isinstance(subject, Rdna3Subject):
+        return _drawn_rdna3(subject)
+    try:
+        return _whole(subject.kernel, subject.cubin)
+    except SassxlateError as error:
+        return _partial(subject.kernel, error.at(file=subject.file, kernel=subject.kernel.name))
+
+
+def _sass(
+    file: str, kernels: Sequence[str], arch: str | None, code_of: CodeOf
+) -> Iterator[Subject]:
     wanted = parse_arch(arch) if arch else None
     loaded = read_input(file)
     if not loaded.fatbins:
@@ -70,12 +115,8 @@ def _sass(file: str, kernels: Sequence[str], arch: str | None, code_of: CodeOf) 
         if wanted and (cubin.arch != wanted[0] or wanted[1] not in ("", cubin.variant)):
             continue
         for k in cubin.kernels:
-            if kernels and not kernel_matches(k.name, k.demangled, tuple(kernels)):
-                continue
-            try:
-                yield _whole(k, cubin)
-            except SassxlateError as error:
-                yield _partial(k, error.at(file=file, kernel=k.name))
+            if not kernels or kernel_matches(k.name, k.demangled, tuple(kernels)):
+                yield SassSubject(file, k, cubin)
 
 
 def _whole(kernel: Kernel, cubin: Cubin) -> Graph:
@@ -110,12 +151,13 @@ def _partial(kernel: Kernel, why: SassxlateError) -> Graph:
     return Graph(drawn, problem=why if kernel.code else None, kernel=kernel)
 
 
-def _gfx(file: str, data: bytes, kernels: Sequence[str], arch: str | None) -> Iterator[Graph]:
-    from sassxlate.cfg.view.rdna3 import picture
+def _gfx(
+    file: str, data: bytes, kernels: Sequence[str], arch: str | None
+) -> Iterator[Rdna3Subject]:
     from sassxlate.disasm.containers import demangle
     from sassxlate.disasm.containers.elf import printable
     from sassxlate.disasm.listing.code_object_file import parts
-    from sassxlate.disasm.listing.rdna3_section import decode_code, pieces
+    from sassxlate.disasm.listing.rdna3_section import pieces
 
     for _, obj in parts(file, data):
         if arch not in (None, obj.machine):
@@ -129,12 +171,19 @@ def _gfx(file: str, data: bytes, kernels: Sequence[str], arch: str | None) -> It
                 told = symbol.name if symbol else section.name
                 name = printable(told.encode("utf-8", "backslashreplace"))
                 shown = demangle(name)
-                if kernels and not kernel_matches(name, shown, tuple(kernels)):
-                    continue
-                lines = [*decode_code(code, address)]
-                drawn = picture(name, lines, shown, target=obj.machine)
-                errors = {x.address - address: x.error for x in lines if x.error and not x.is_zero}
-                at = (t.offset for n in drawn.nodes if n.reachable for t in n.lines)
-                first = next((errors[o].at(offset=o) for o in at if o in errors), None)
-                problem = first.at(file=file, kernel=name) if first else None
-                yield Graph(drawn, problem=problem)
+                if not kernels or kernel_matches(name, shown, tuple(kernels)):
+                    yield Rdna3Subject(file, name, shown, obj.machine, code, address)
+
+
+def _drawn_rdna3(subject: Rdna3Subject) -> Graph:
+    from sassxlate.cfg.view.rdna3 import picture
+    from sassxlate.disasm.listing.rdna3_section import decode_code
+
+    name, address = subject.name, subject.address
+    lines = [*decode_code(subject.code, address)]
+    made = picture(name, lines, subject.shown, target=subject.target)
+    errors = {x.address - address: x.error for x in lines if x.error and not x.is_zero}
+    at = (t.offset for n in made.nodes if n.reachable for t in n.lines)
+    first = next((errors[o].at(offset=o) for o in at if o in errors), None)
+    problem = first.at(file=subject.file, kernel=name) if first else None
+    return Graph(made, problem=problem)

@@ -42,10 +42,18 @@ class Ran:
     dynamic: int
 
 
+@dataclass(frozen=True, slots=True)
+class KernelEntry:
+    """A kernel's row of the table, and its details as they are written."""
+
+    row: dict[str, Any]
+    details: str
+
+
 @dataclass(slots=True)
 class KernelReports:
     """Takes in kernels one by one, then is written.  ``program`` is what was translated or run,
-    ``target`` the processor;    ``verified`` and ``counted`` say whether that was asked for."""
+    ``target`` the processor; ``verified`` and ``counted`` say whether that was asked for."""
 
     form: Form
     command: Literal["translate", "run"]
@@ -54,8 +62,7 @@ class KernelReports:
     verified: bool = False
     counted: bool = False
     notes: list[str] = field(default_factory=list[str])
-    _kernels: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    _details: list[str] = field(default_factory=list[str])
+    _entries: list[KernelEntry] = field(default_factory=list["KernelEntry"])
 
     def refused(self, name: str, shown: str, target: str, where: str, error: RefusedBy) -> None:
         """A kernel for which there is no code."""
@@ -103,8 +110,21 @@ class KernelReports:
         self._add(row, details)
 
     def _add(self, row: dict[str, Any], details: dict[str, Any]) -> None:
-        self._kernels.append(row)
-        self._details.append(pack(details) if self.form == "html" else json.dumps(details))
+        packed = pack(details) if self.form == "html" else json.dumps(details)
+        self._entries.append(KernelEntry(row, packed))
+
+    def take(self) -> list[KernelEntry]:
+        """The kernels so far, which are no longer in this report: for :meth:`give`."""
+        taken, self._entries = self._entries, []
+        return taken
+
+    def give(self, entries: Iterable[KernelEntry]) -> None:
+        """Kernels that another report of the same form took in, such as another process's."""
+        self._entries += entries
+
+    @property
+    def _kernels(self) -> list[dict[str, Any]]:
+        return [entry.row for entry in self._entries]
 
     def totals(self) -> dict[str, Any]:
         """Totals over all kernels."""
@@ -148,11 +168,12 @@ class KernelReports:
     def text(self) -> str:
         """The file's contents."""
         if self.form == "html":
-            return to_html(self.data() | {"kernels": self._kernels}, self._details)
+            details = [entry.details for entry in self._entries]
+            return to_html(self.data() | {"kernels": self._kernels}, details)
         head = json.dumps(self.data(), indent=1)
         kernels = ",\n".join(
-            json.dumps(row)[:-1] + ', "details": ' + details + "}"
-            for row, details in zip(self._kernels, self._details, strict=True)
+            json.dumps(entry.row)[:-1] + ', "details": ' + entry.details + "}"
+            for entry in self._entries
         )
         return f'{head[:-2]},\n "kernels": [\n{kernels}\n]}}\n'
 
@@ -277,4 +298,4 @@ def _occupancy(found: Occupancy | None, unit: str) -> Mapping[str, Any] | None:
 Form: TypeAlias = Literal["html", "json"]
 
 
-__all__ = ["Form", "KernelReports", "Ran", "RefusedBy", "resources"]
+__all__ = ["Form", "KernelEntry", "KernelReports", "Ran", "RefusedBy", "resources"]

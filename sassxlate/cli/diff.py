@@ -31,6 +31,7 @@ from sassxlate.cli.options import (
     arch_option,
     format_of,
     format_option,
+    jobs_option,
     output_path_option,
     target_option,
 )
@@ -65,6 +66,7 @@ from sassxlate.output import as_json, write_whole
 @click.option(
     "--arch-b", metavar="SM", help="Only this architecture of B (default: A's, if B has it)."
 )
+@jobs_option()
 @format_option("html", by_suffix=True)
 @click.option(
     "--whole",
@@ -83,6 +85,7 @@ def command(
     kernel_b: str | None,
     arch: str | None,
     arch_b: str | None,
+    jobs: int,
     form: str | None,
     whole: bool,
     output: Path | None,
@@ -121,7 +124,7 @@ def command(
         _write(output, text)
         sys.exit(3 if refused else 0)
     assert right is not None
-    found = _compared(left, right, (kernel, kernel_b or kernel), (arch, arch_b))
+    found = _compared(left, right, (kernel, kernel_b or kernel), (arch, arch_b), jobs)
     _write(output, _text(found, (left, right), kind, whole=whole))
     sys.exit(0 if found.equal else 1)
 
@@ -180,26 +183,31 @@ def _of_sass(is_b: bool, arch: str | None, arch_b: str | None) -> str | None:
 
 
 def _compared(
-    left: str, right: str, kernels: tuple[str, str], archs: tuple[str | None, str | None]
+    left: str,
+    right: str,
+    kernels: tuple[str, str],
+    archs: tuple[str | None, str | None],
+    jobs: int,
 ) -> LibraryDifference:
     """The kernels that are selected, in pairs: if each side has one, these two."""
     from sassxlate.cfg.diff.library import compare, difference
-    from sassxlate.lowering.report.graphs import graphs
-    from sassxlate.lowering.report.shapes import kernel_shape
+    from sassxlate.lowering.report.graphs import subjects
+    from sassxlate.lowering.report.shapes import shapes
 
     arch, arch_b = archs
-    graphs_of = [[*graphs(left, (kernels[0],), arch, machine_code)]]
+    ours = [*subjects(left, (kernels[0],), arch, machine_code)]
     try:
-        graphs_of.append([*graphs(right, (kernels[1],), arch_b or arch, machine_code)])
+        theirs = [*subjects(right, (kernels[1],), arch_b or arch, machine_code)]
     except UsageError as error:
         if error.code != "SX0802" or arch_b or not arch:
             raise
-        graphs_of.append(
-            [*graphs(right, (kernels[1],), None, machine_code)]
-        )  # B has only other kernels
-    for problem in (g.problem for some in graphs_of for g in some if g.problem):
+        # B has only other kernels.
+        theirs = [*subjects(right, (kernels[1],), None, machine_code)]
+    every = shapes([*ours, *theirs], jobs)
+    for problem in (one.problem for one in every if one.problem):
         click.echo(f"sassxlate: {problem}", err=True)
-    a, b = ([kernel_shape(g) for g in some] for some in graphs_of)
+    both = [one.shape for one in every]
+    a, b = both[: len(ours)], both[len(ours) :]
     for file, some in ((left, a), (right, b)):
         names = [k.picture.name for k in some]
         twice = sorted({n for n in names if names.count(n) > 1})
@@ -208,7 +216,7 @@ def _compared(
             raise UsageError("SX0828", message, Where(file))
     if len(a) == len(b) == 1:
         return difference(a[0], b[0])
-    found = compare(a, b)
+    found = compare(a, b, jobs)
     if not found.pairs:
         message = "no kernel of A is like a kernel of B, by name or structure"
         raise UsageError("SX0802", message, Where(right))

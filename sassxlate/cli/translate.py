@@ -6,10 +6,9 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -18,31 +17,28 @@ from sassxlate.cli.options import (
     arch_option,
     engine_options,
     format_option,
+    jobs_option,
     kernel_option,
     matrix_option,
     report_options,
-    show_defects,
     target_option,
 )
+from sassxlate.cli.translating import Chosen, Terms, translate
 from sassxlate.disasm.amdgpu_machines import RDNA3, spelled
-from sassxlate.disasm.containers import Cubin, Kernel, LoadedFile, Origin
+from sassxlate.disasm.containers import LoadedFile
 from sassxlate.disasm.inputs import (
     kernel_matches,
     no_match,
     parse_arch,
     read_input,
 )
-from sassxlate.errors import LoweringError, SassxlateError
+from sassxlate.errors import LoweringError
 from sassxlate.lowering.codeobject.debug_lines import CubinLines
 from sassxlate.lowering.report.pages import begin
 from sassxlate.notes import quiet
 from sassxlate.output import document, make_directory, write_whole
 from sassxlate.runtime_shim.ptx.machine_code import machine_code
 from sassxlate.runtime_shim.writer import UNIT, writer
-
-if TYPE_CHECKING:
-    from sassxlate.lowering.report.judged import Judged
-    from sassxlate.lowering.select.translated import Translated
 
 
 def stem_of(name: str, arch: int, where: tuple[int, int], taken: set[str]) -> str:
@@ -69,14 +65,8 @@ def _stem(name: str, arch: int) -> str:
     return f"{plain}.sm_{arch}"
 
 
-def _chosen(
-    loaded: LoadedFile,
-    kernels: tuple[str, ...],
-    arch: str | None,
-    lines: dict[Origin, CubinLines],
-) -> Iterator[tuple[str, Origin, Cubin, Kernel]]:
-    """The requested kernels with the stems of their files, which are distinct; ``lines`` gets the
-    line tables of their cubins."""
+def _chosen(loaded: LoadedFile, kernels: tuple[str, ...], arch: str | None) -> Iterator[Chosen]:
+    """The requested kernels with the stems of their files, which are distinct."""
     from sassxlate.lowering.abi.link import function_addresses  # which needs NumPy
 
     wanted = parse_arch(arch) if arch else None
@@ -84,11 +74,11 @@ def _chosen(
     for where, data, cubin in loaded.images():
         if wanted and (cubin.arch != wanted[0] or wanted[1] not in ("", cubin.variant)):
             continue
-        lines[where] = CubinLines(bytes(data), function_addresses(cubin))
+        lines = CubinLines(bytes(data), function_addresses(cubin))
         for kernel in cubin.kernels:
             if kernel_matches(kernel.name, kernel.demangled, kernels):
                 stem = stem_of(kernel.name, cubin.arch, (where.module, where.entry), stems)
-                yield stem, where, cubin, kernel
+                yield Chosen(stem, where, cubin, kernel, lines)
 
 
 @click.command(
@@ -102,6 +92,7 @@ def _chosen(
 )
 @kernel_option
 @arch_option
+@jobs_option()
 @format_option()
 @click.option("--verify", is_flag=True, help="Prove each block as `sassxlate verify blocks` does.")
 @target_option
@@ -120,6 +111,7 @@ def command(
     output: Path | None,
     kernels: tuple[str, ...],
     arch: str | None,
+    jobs: int,
     form: str | None,
     verify: bool,
     target: str,
@@ -146,6 +138,9 @@ def command(
     verdict and both costs.  --engine hybrid does the same with a model's code, and --engine
     FILE.py:NAME with that of a proposer of your own (docs/how-to/replace-the-model.md).  Programs
     that `sassxlate run` runs later use that code.  --engine rules is fastest.
+
+    -j N translates N kernels at a time, and writes the same files.  A model answers in N processes,
+    and its kernels, like those of a proposer of your own, are translated one after the other.
 
     --matrix fast gives HMMA of halves and bfloat16 to v_wmma: a tenth of the instructions, but not
     NVIDIA's bits (docs/errata.md).
@@ -175,60 +170,22 @@ def command(
         None if report is None else begin(report, report_format, "translate", file, wanted, verify)
     )
 
-    engines = writer(engine, model, samples, wanted)
+    engines = writer(engine, model, samples, wanted, jobs)
     loaded = machine_code(read_input(file), arch)
     entries: list[dict[str, Any]] = []
     refused = 0
     total: Counter[str] = Counter()
-    lines: dict[Origin, CubinLines] = {}
-    chosen = _chosen(loaded, kernels, arch, lines)
-    for stem, where, cubin, kernel in engines.asked(chosen, lambda c: (c[2], c[3].name), file):
+    terms = Terms(file, engines, verify, shown, pages, output is not None)
+    for made in translate(terms, _chosen(loaded, kernels, arch), jobs):
         if output is not None:
             make_directory(output)
-        entry: dict[str, Any] = {
-            "kernel": kernel.name,
-            "demangled": kernel.demangled,
-            "arch": f"sm_{cubin.arch}",
-            "where": str(where),
-        }
-        try:
-            done, answers = engines.translate(
-                cubin, kernel.name, _printer(kernel, shown) if shown else None
-            )
-        except SassxlateError as e:
-            refused += 1
-            located = e.at(file=file, kernel=kernel.name)
-            entry |= {"refused": {"code": e.code, "message": str(located)}}
-            click.echo(str(located), err=True)
-            if pages is not None:
-                pages.refused(kernel, entry["arch"], str(where), located)
-        else:
-            # Blocks are judged by the rules' registers, which code of whole kernels has not.
-            whole = answers is not None and any(
-                b.engine == "llvm" and b.outcome == "accepted" for b in answers.blocks
-            )
-            judged = _verified(done) if verify and not whole else None
-            if verify and whole:
-                click.echo(f"{kernel.name}: by LLVM as a whole: no blocks to prove", err=True)
-            counts = Counter(type(j.verdict).__name__ for j in judged or ())
-            show_defects(answers, kernel.name, file)
-            entry |= {"report": asdict(done.report)}
-            if answers is not None:
-                entry |= {"engine": answers.as_dict()}
-            if judged is not None:
-                entry |= {"verdicts": {name.lower(): n for name, n in counts.items()}}
-                total += counts
-            if output is not None and not counts["Refuted"]:
-                write_whole(output / f"{stem}.s", done.assembly.encode())
-                code = lines[where].added_to(done.code_object)
-                write_whole(output / f"{stem}.hsaco", code)
-                write_whole(output / f"{stem}.launch", str(done.launch).encode())
-                entry |= {"files": stem}
-            if pages is not None:
-                pages.translated(
-                    done, str(where), judged, answers=None if answers is None else answers.as_dict()
-                )
-        entries.append(entry)
+            for suffix, content in made.files.items():
+                write_whole(output / f"{made.stem}{suffix}", content)
+        if pages is not None:
+            pages.report.give(made.pages)
+        refused += made.refused
+        total += made.verdicts
+        entries.append(made.entry)
     if pages is not None:
         pages.write()
     if not entries:
@@ -298,29 +255,3 @@ def _passes(asked: tuple[str, ...]) -> frozenset[str]:
             text = f"no pass {name!r}. The passes are: {known}; or all."
             raise click.BadParameter(text, param_hint="'--dump-after'")
     return frozenset(names if "all" in asked else asked)
-
-
-def _printer(kernel: Kernel, shown: frozenset[str]) -> Callable[[str, object], None]:
-    from sassxlate.lowering.report.dump import dump
-
-    def show(name: str, value: object) -> None:
-        if name in shown:
-            click.echo(f"// {kernel.name} sm_{kernel.arch} after {name}\n{dump(value)}")
-
-    return show
-
-
-def _verified(done: Translated) -> list[Judged]:
-    """The blocks' verdicts; refuted ones are printed."""
-    from sassxlate.cli.verdicts import print_verdict
-    from sassxlate.lowering.report.judged import ProofSettings
-    from sassxlate.lowering.report.proofs import judge_kernel
-    from sassxlate.runtime_shim.cache.verdicts import verdicts
-
-    found: list[Judged] = []
-    for judged in judge_kernel(done, ProofSettings(), verdicts()):
-        found.append(judged)
-        if type(judged.verdict).__name__ == "Refuted":
-            click.echo(f"{done.kernel.name}:", err=True)
-            print_verdict(judged, err=True)
-    return found

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import click
-
 from sassxlate.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,20 +26,18 @@ def counted(counts: Counter[str]) -> str:
     return ", ".join(f"{counts[n]} {n.lower()}" for n in names if counts[n]) or "no blocks"
 
 
-def print_verdict(judged: Judged, *, err: bool = False) -> None:
-    """Prints one line per block; a counterexample in both languages."""
+def verdict_text(judged: Judged) -> str:
+    """One line per block; a counterexample in both languages."""
     from sassxlate.lowering.verify import Proved, Refuted
 
     verdict = judged.verdict
     head = f"  block /*{judged.start:04x}*/, {judged.instructions} instructions:"
     if isinstance(verdict, Proved):
         reading = f" (modulo {', '.join(verdict.modulo)})" if verdict.modulo else ""
-        click.echo(f"{head} proved{reading}", err=err)
-    elif isinstance(verdict, Refuted):
-        lines = [f"{head} refuted", *(f"    {line}".rstrip() for line in judged.shown)]
-        click.echo("\n".join(lines), err=err)
-    else:
-        click.echo(f"{head} unknown: {verdict.reason}", err=err)
+        return f"{head} proved{reading}"
+    if isinstance(verdict, Refuted):
+        return "\n".join([f"{head} refuted", *(f"    {line}".rstrip() for line in judged.shown)])
+    return f"{head} unknown: {verdict.reason}"
 
 
-__all__ = ["counted", "print_verdict", "require_solver"]
+__all__ = ["counted", "require_solver", "verdict_text"]

@@ -20,7 +20,7 @@ from sassxlate.cli.options import (
     show_defects,
     target_option,
 )
-from sassxlate.cli.verdicts import counted, print_verdict, require_solver
+from sassxlate.cli.verdicts import counted, require_solver, verdict_text
 from sassxlate.disasm.inputs import (
     kernel_matches,
     no_match,
@@ -158,7 +158,7 @@ def _report(file: str, cubin: Cubin, kernel: Kernel, answer: Answer, as_json: bo
             head = {"kernel": kernel.name, "arch": f"sm_{cubin.arch}"}
             print_json_line("verify-blocks", {**head, **_record(judged)})
         elif verbose() or type(judged.verdict).__name__ != "Proved":
-            print_verdict(judged)
+            click.echo(verdict_text(judged))
     if not as_json:
         click.echo(f"{kernel.demangled} (sm_{cubin.arch}): {counted(counts)}")
     return counts
