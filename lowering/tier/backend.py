@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from sassxlate.disasm.containers.elf import SHT_RELA, Elf
-from sassxlate.disasm.containers.line_table import parse_lines
+from sassxlate.disasm.containers.elf import Elf
 from sassxlate.disasm.rdna3.tables import kernel_descriptor
 from sassxlate.lowering.codeobject.descriptor import Descriptor, unpack
 from sassxlate.lowering.codeobject.msgpack import unpack as unpack_metadata
@@ -15,6 +15,7 @@ from sassxlate.lowering.target import Target
 from sassxlate.lowering.tier.compiler.process import object_file
 from sassxlate.lowering.tier.families import FAMILIES
 from sassxlate.lowering.tier.families import stand_ins as elsewhere
+from sassxlate.lowering.tier.linked import linked, with_calls
 from sassxlate.lowering.tier.module import NAME, TRIPLE, features
 from sassxlate.lowering.tier.numbers import stand_ins
 from sassxlate.lowering.tier.refusal import BACKEND, refused
@@ -46,26 +47,21 @@ def compiled(text: str, target: Target) -> MachineCode:
         made, assembly = made[8 : 8 + size], made[8 + size :].decode()
     elf = Elf(made)
     sections = {s.name: s for s in elf.sections}
-    if any(s.type == SHT_RELA and s.name == ".rela.text" for s in elf.sections):
-        raise refused(BACKEND, "the code has relocations")
     if not {".rodata", ".note", ".text"} <= sections.keys():
         raise refused(BACKEND, "it left the kernel out")  # with features that the target must have
     written = bytes(sections[".rodata"].data[: kernel_descriptor.SIZE])
     descriptor = unpack(written, target)
     if descriptor.dynamic_stack:
         raise refused(BACKEND, "a stack whose size is not known")
-    rows = [row for table in parse_lines(elf) for row in table.rows if row.section == ".text"]
-    starts = [(row.address, row.line) for row in rows if not row.end]
-    symbols = [s for t in elf.sections if t.name == ".symtab" for s in elf.symbols(t)]
-    found = next(s for s in symbols if s.name == NAME)
-    code = bytes(sections[".text"].data[found.value : found.value + found.size])
-    table = [(at - found.value, line) for at, line in starts]
+    found = linked(elf, NAME)
+    calls = partial(with_calls, found, target.instructions) if found.distances else None
     note = _metadata(bytes(sections[".note"].data))
     descriptor = replace(descriptor, entry=0)
     if family is None:
-        code, lines = stand_ins.replaced(code, table)
+        code, lines = stand_ins.replaced(found.code, found.lines, calls)
         return MachineCode(code, descriptor, note, lines)
-    done = elsewhere.replaced(code, elsewhere.instructions(assembly, NAME), table, family)
+    texts = [text for name in found.names for text in elsewhere.instructions(assembly, name)]
+    done = elsewhere.replaced(found.code, texts, found.lines, family, calls)
     return MachineCode(done.code, descriptor, note, done.lines, written, done.texts)
 
 

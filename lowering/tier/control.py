@@ -30,7 +30,6 @@ from sassxlate.lowering.tier.warp.together import Together
 
 _WHOLE = ("LDSM", "STSM", "MOVM", "HMMA")
 _DEPTH, _BLOCKS = 8, 4000  # most nested calls, and blocks with copies
-_PRODUCTS = 12  # most HMMA with copies: each has some 2,000 instructions
 
 
 @dataclass(slots=True)
@@ -58,7 +57,6 @@ class Blocks:
         self.wide = wide_compares.pairs(cfg)
         self.copies = 0
         self.blocks = 0
-        self.products = 0
         self.traps = False
         self.whole = False  # whether all lanes are known to be there
         self.lines: list[int] = []  # for each line of the function, its place in SASS
@@ -220,9 +218,6 @@ class Blocks:
         elif ins.mnemonic == "MOVM":
             moves.movm(self.lane, ins)
         else:
-            self.products += 1
-            if self.products > _PRODUCTS:
-                raise refused(FORM, "many products of matrices", ins)
             hmma(self.lane, ins)
 
     def _or_lost(self, good: Val) -> None:

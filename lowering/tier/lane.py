@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from sassxlate.disasm.containers.values import Kernel
@@ -47,6 +48,32 @@ def literals(kernel: Kernel) -> bytes:
     return b"" if any(r.section == section for r in kernel.relocs) else kernel.constant2
 
 
+@dataclass(slots=True)
+class Called:
+    """A function of the module: its number, its name, and the line of its debug locations, which
+    is its first call's."""
+
+    number: int
+    name: str
+    line: int
+    function: Function | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A word of this lane that blocks pass to each other."""
+
+    fn: Function
+    name: str
+
+    def store(self, word: Val) -> None:
+        self.fn.do(f"store i32 {word.ref}, ptr addrspace(5) {self.name}, align 4")
+
+    def load(self) -> Val:
+        ref = self.fn.emit_new(f"load i32, ptr addrspace(5) {self.name}, align 4")
+        return Val(ref, 32, False)
+
+
 class Lane:
     """The function under construction, and where its values are."""
 
@@ -64,6 +91,8 @@ class Lane:
         self.arguments: set[tuple[int, int]] = set()  # that are read: offset, width
         self.literals = literals(found.kernel)
         self.uses_stack = False
+        self.called: dict[str, Called] = {}
+        self.columns: dict[int, int] = {}  # by line of the function: its debug location's
         self.ins: Instruction | None = None
         self.ticks: Val | None = None  # a reading of the clock by the current instruction
         # Registers that lanes without the guard need not keep (:mod:`.old_values`).
@@ -283,6 +312,13 @@ class Lane:
             self.ticks = self.d.mul(Val(ref, 64, False), const(factor, 64))
         return self.d.extract(self.ticks, 32 if name.endswith("HI") else 0, 32)
 
+    def place(self, name: str, first: Val) -> Place:
+        """A word that has a value here; its name is new."""
+        made = Place(self.fn, f"%{name}")
+        self.fn.entry.append(f"  {made.name} = alloca i32, align 4, addrspace(5)")
+        made.store(first)
+        return made
+
     # -- blocks -----------------------------------------------------------------------------------
 
     def branch(self, label: str) -> None:
@@ -315,4 +351,4 @@ class Lane:
         self.fn.label(after, keep=True)
 
 
-__all__ = ["LINE", "Guard", "Lane", "argument", "literals"]
+__all__ = ["LINE", "Called", "Guard", "Lane", "Place", "argument", "literals"]

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping
 
 from sassxlate.lowering.target import Family, Target, target_named
 from sassxlate.lowering.tier.control import Blocks
+from sassxlate.lowering.tier.functions import ATTRIBUTES
 from sassxlate.lowering.tier.lane import Lane, argument
 from sassxlate.lowering.tier.refusal import FORM, refused
 
 NAME = "kernel"
+_LOCATIONS = 100  # the number of the first debug location
 TRIPLE = "amdgcn-amd-amdhsa"
 _UNUSED = (
     "dispatch-ptr", "queue-ptr", "implicitarg-ptr", "dispatch-id", "hostcall-ptr", "heap-ptr",
@@ -31,7 +33,7 @@ def features(target: Target) -> str:
 
 
 def attributes(lane: Lane, target: Target) -> str:
-    """The function's attributes: no fast-math of any kind, denormals kept, IEEE mode off."""
+    """The functions' attributes: no fast-math of any kind, denormals kept, IEEE mode off."""
     most = lane.launch.max_threads
     pairs = {
         "amdgpu-flat-work-group-size": f"1,{most}",
@@ -78,33 +80,59 @@ def text(lane: Lane, blocks: Blocks, target: Target) -> str:
         entry.append(f"  %stack = alloca [{size} x i8], align 16, addrspace(5)")
     entry += fn.entry
     entry.append(f"  br label %b{lane.found.cfg.blocks[0].start:x}")
-    numbers = sorted(set(blocks.lines))
-    place = {line: f", !dbg !{n}" for n, line in enumerate(numbers, 100)}
+    used = {(line, lane.columns.get(n, 0)) for n, line in enumerate(blocks.lines)}
+    place = {at: f", !dbg !{n}" for n, at in enumerate(sorted(used), _LOCATIONS)}
     body = [
-        line if line.endswith(":") else line + place[number]
-        for line, number in zip(fn.lines, blocks.lines, strict=True)
+        line if line.endswith(":") else line + place[blocks.lines[n], lane.columns.get(n, 0)]
+        for n, line in enumerate(fn.lines)
     ]
     lines = "\n".join(["entry:", *entry, *body])
     declared = "".join(f"declare {d}\n" for d in lane.module.declarations)
     version = 100 * target_named(target.cpu).code_object_version
     given = parameters(lane.arguments, lane.launch.kernarg_size)
     locations = "".join(
-        f"!{n} = !DILocation(line: {line}, scope: !4)\n" for n, line in enumerate(numbers, 100)
+        f"!{n} = !DILocation(line: {line}, column: {column}, scope: !4)\n"
+        for n, (line, column) in enumerate(sorted(used), _LOCATIONS)
     )
+    said = attributes(lane, target)
+    functions, scopes = _functions(lane, _LOCATIONS + len(used))
     return (
         f'target triple = "{TRIPLE}"\n{declared}'
         f"define amdgpu_kernel void @{NAME}({given}) #0 !dbg !4 {{\n{lines}\n}}\n"
-        f"attributes #0 = {{ {attributes(lane, target)} }}\n"
+        f"{functions}attributes #0 = {{ {said} }}\n"
+        f"attributes {ATTRIBUTES} = {{ noinline convergent noduplicate {said} }}\n"
         "!llvm.module.flags = !{!1, !2, !9}\n!llvm.dbg.cu = !{!3}\n!0 = !{}\n"
         f'!1 = !{{i32 1, !"amdhsa_code_object_version", i32 {version}}}\n'
         '!2 = !{i32 2, !"Debug Info Version", i32 3}\n'
         "!3 = distinct !DICompileUnit(language: DW_LANG_C, file: !5, "
         "emissionKind: LineTablesOnly)\n"
-        f'!4 = distinct !DISubprogram(name: "{NAME}", scope: !5, file: !5, line: 1, type: !6, '
-        "spFlags: DISPFlagDefinition, unit: !3)\n"
+        f"!4 = {_subprogram(NAME)}"
         '!5 = !DIFile(filename: "sass", directory: "")\n!6 = !DISubroutineType(types: !7)\n'
-        '!7 = !{null}\n!9 = !{i32 2, !"Dwarf Version", i32 4}\n' + locations
+        '!7 = !{null}\n!9 = !{i32 2, !"Dwarf Version", i32 4}\n' + locations + scopes
     )
+
+
+def _subprogram(name: str) -> str:
+    return (
+        f'distinct !DISubprogram(name: "{name}", scope: !5, file: !5, line: 1, type: !6, '
+        "spFlags: DISPFlagDefinition, unit: !3)\n"
+    )
+
+
+def _functions(lane: Lane, first: int) -> tuple[str, str]:
+    """The functions that the kernel calls, and their metadata, numbered from ``first``."""
+    code: list[str] = []
+    scopes: list[str] = []
+    for called in lane.called.values():
+        fn = called.function
+        assert fn is not None
+        scope, place = first + len(scopes), first + len(scopes) + 1
+        scopes.append(f"!{scope} = {_subprogram(called.name)}")
+        scopes.append(f"!{place} = !DILocation(line: {called.line}, scope: !{scope})\n")
+        body = [line if line.endswith(":") else f"{line}, !dbg !{place}" for line in fn.lines]
+        lines = "\n".join(["entry:", *fn.entry, *body])
+        code.append(f"{fn.signature} {ATTRIBUTES} !dbg !{scope} {{\n{lines}\n}}\n")
+    return "".join(code), "".join(scopes)
 
 
 __all__ = ["NAME", "TRIPLE", "features", "parameters", "text"]

@@ -152,8 +152,9 @@ def listed(
     items: list[Item] = []
     for (at, _), text in zip(spans, texts, strict=True):
         name = text.partition(" ")[0]
-        if branches(name):  # LLVM's text has a label
-            text = f"{name} {int.from_bytes(made.code[at : at + 2], 'little')}"
+        if branches(name):  # LLVM's text has a label as last operand
+            distance = int.from_bytes(made.code[at : at + 2], "little")
+            text = f"{text.rpartition(' ')[0]} {distance}"
         items.append(Inst(NOT_READ, comment=text, origin=origin_at(at)))
     return tuple(items), Program(made.code, tuple(at for at, _ in spans), {})
 

@@ -15,7 +15,7 @@ from typing import Final
 from sassxlate.lowering.tier.families.encodings import LITERAL, Encodings, field, places
 from sassxlate.lowering.tier.numbers import stand_ins
 from sassxlate.lowering.tier.numbers.stand_ins import Real, branches
-from sassxlate.lowering.tier.numbers.weave import Piece, Woven, woven
+from sassxlate.lowering.tier.numbers.weave import Calls, Piece, Woven, woven
 from sassxlate.lowering.tier.refusal import BACKEND, refused
 
 _VECTORS: Final = 256  # sources from here on
@@ -39,7 +39,8 @@ def instructions(assembly: str, name: str) -> list[str]:
     if not start:
         raise refused(BACKEND, "LLVM's text has no kernel")
     found: list[str] = []
-    for line in rest.partition("\n.Lfunc_end")[0].split("\n")[1:]:
+    code = rest.partition("\n.Lfunc_end")[0].partition("\n\t.section")[0]
+    for line in code.split("\n")[1:]:
         text = line.partition(";")[0].strip()
         if text and line[0] == "\t" and (text[0] != "." or text.startswith(_ALIGN)):
             found.append(" ".join(text.split()))
@@ -47,9 +48,16 @@ def instructions(assembly: str, name: str) -> list[str]:
 
 
 def replaced(
-    code: bytes, texts: Sequence[str], lines: Iterable[tuple[int, int]], family: Encodings
+    code: bytes,
+    texts: Sequence[str],
+    lines: Iterable[tuple[int, int]],
+    family: Encodings,
+    calls: Calls | None = None,
 ) -> Woven:
-    """The code with the real instructions.  Raises Refused SX0464 if code and text differ."""
+    """The code with the real instructions; ``calls`` resolves those of functions.
+
+    Raises Refused SX0464 if code and text differ.
+    """
     spans = places(code, family)
     texts = _paired(code, [at for at, _ in spans], texts)
     pieces = [
@@ -58,9 +66,11 @@ def replaced(
     starts = {at for at, _ in spans}
     if any(p.target is not None and p.target not in starts for p in pieces):
         raise refused(BACKEND, "a branch into an instruction")
-    if all(p.real is None for p in pieces):
+    if calls is not None:
+        pieces = calls(pieces)
+    elif all(p.real is None for p in pieces):
         return Woven(code, tuple(lines), tuple(texts))
-    if any(t.partition(" ")[0] in stand_ins.RELATIVE for t in texts):
+    elif any(t.partition(" ")[0] in stand_ins.RELATIVE for t in texts):
         raise refused(BACKEND, "roundings beside addresses of code")
 
     def set_mode(mode: int) -> bytes:

@@ -1,5 +1,8 @@
 """HMMA: sums of products as NVIDIA's tensor cores compute them, bit for bit.
 
+Each form is a function of its own in the kernel's module, which all instructions of this form call:
+it has some 2,000 instructions.
+
 The arithmetic is that of :func:`sassxlate.disasm.sass.semantics.warp.matrix.times`, and each lane
 computes its four results, as with the rules (`lowering/rules/warp/matrix_float.py`):
 
@@ -15,7 +18,9 @@ Infinities and NaN of A and B are repaired after that, in a block that other wav
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from sassxlate.disasm.sass.instruction import Instruction, Pred, Reg, RegRef
 from sassxlate.disasm.sass.semantics.warp.matrix_formats import (
@@ -28,6 +33,7 @@ from sassxlate.disasm.sass.semantics.warp.matrix_formats import (
     Format,
 )
 from sassxlate.lowering.llvm.ir_text import Val, const
+from sassxlate.lowering.tier.functions import call
 from sassxlate.lowering.tier.lane import Lane
 from sassxlate.lowering.tier.matrices.moves import columns, of_lane, of_quad
 from sassxlate.lowering.tier.others import ballot
@@ -35,6 +41,7 @@ from sassxlate.lowering.tier.refusal import FORM, refused
 
 _FLAG = 2048  # of exponents of numbers that are not zero, so that their sums are the largest
 _FIELD = 0xFFF
+_NAMES = {F16: "f16", BF16: "bf16", TF32: "tf32", F32: "f32"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,20 +80,22 @@ def _registers(lane: Lane, ins: Instruction, role: str, layout: str = "") -> lis
     return [lane.reg(source.file, source.index + i) for i in range(source.width)]
 
 
-def _elements(lane: Lane, ins: Instruction, form: _Form, role: str) -> list[list[Val]]:
-    """The elements of each register, with the printed sign, as bits of a word."""
-    d, kind = lane.d, form.kind
+def _factor(lane: Lane, ins: Instruction, form: _Form, role: str) -> list[Val]:
+    """The registers of A or B, with the printed sign."""
     source = ins.get(role)
-    negative = isinstance(source, Reg) and source.neg
-    out: list[list[Val]] = []
-    for word in _registers(lane, ins, role, "ROW" if role == "Ra" else "COL"):
-        if kind.width == 32:
-            some = [d.lshr(word, const(kind.cut, 32))]
-        else:
-            some = [d.and_(word, const(0xFFFF, 32)), d.lshr(word, const(16, 32))]
-        sign = const(1 << kind.width - kind.cut - 1, 32)
-        out.append([d.xor(e, sign) if negative else e for e in some])
-    return out
+    words = _registers(lane, ins, role, "ROW" if role == "Ra" else "COL")
+    if not isinstance(source, Reg) or not source.neg:
+        return words
+    sign = const(1 << 31 if form.kind.width == 32 else 0x80008000, 32)
+    return [lane.d.xor(word, sign) for word in words]
+
+
+def _elements(lane: Lane, words: Sequence[Val], kind: Format) -> list[list[Val]]:
+    """The elements of each register as bits of a word."""
+    d = lane.d
+    if kind.width == 32:
+        return [[d.lshr(word, const(kind.cut, 32))] for word in words]
+    return [[d.and_(word, const(0xFFFF, 32)), d.lshr(word, const(16, 32))] for word in words]
 
 
 # --- elements ------------------------------------------------------------------------------------
@@ -295,48 +304,37 @@ def _addend(lane: Lane, ins: Instruction, form: _Form) -> list[Val]:
     ]
 
 
-def _give(lane: Lane, target: Reg, form: _Form, words: list[Val]) -> None:
-    d = lane.d
-    if form.into is not F32:
-        words = [d.or_(words[i], d.shl(words[i + 1], const(16, 32))) for i in (0, 2)]
-    for i, word in enumerate(words):
-        lane.write(RegRef(target.file, target.index + i), word)
-
-
-def hmma(lane: Lane, ins: Instruction) -> None:
-    form, target = _form(ins), ins.get("Rd")
-    if lane.d.flushes:
-        raise refused(FORM, "a product of matrices in a function that flushes", ins)
-    if not isinstance(target, Reg) or target.is_zero:
-        raise refused(FORM, "the destination Rd", ins)
-    a, b = (_elements(lane, ins, form, role) for role in ("Ra", "Rb"))
-    if len(a) != 2 * len(b):
-        raise refused(FORM, "this shape of HMMA", ins)
-    first = _addend(lane, ins, form)
-    left = _rows(lane, [[_packed(lane, e, form.kind) for e in some] for some in a]).words
-    right = _columns(lane, [[_packed(lane, e, form.kind) for e in some] for some in b]).words
-    size, deep = form.core.group, len(left[0])
+def _products(form: _Form, deep: int, lane: Lane, given: Sequence[Val]) -> list[Val]:
+    """The four words of the sums; of ``given`` the first ``deep`` are A's registers, then half as
+    many of B, then the words of C."""
+    d, kind = lane.d, form.kind
+    a = _elements(lane, given[:deep], kind)
+    b = _elements(lane, given[deep : deep + deep // 2], kind)
+    first = list(given[deep + deep // 2 :])
+    left = _rows(lane, [[_packed(lane, e, kind) for e in some] for some in a]).words
+    right = _columns(lane, [[_packed(lane, e, kind) for e in some] for some in b]).words
+    size, terms = form.core.group, len(left[0])
     stages: list[list[Val]] = []
     words = first
-    for at in range(0, deep, size):
+    for at in range(0, terms, size):
         words = [
             _group(lane, form, left[n // 2][at : at + size], right[n % 2][at : at + size], word)
             for n, word in enumerate(words)
         ]
         stages.append(words)
-    _give(lane, target, form, words)
-    odd = lane.d.or_(_special(lane, a, form.kind), _special(lane, b, form.kind))
-    some_odd = lane.d.not_(lane.d.eq(ballot(lane, odd), const(0, 32)))
+    odd = d.or_(_special(lane, a, kind), _special(lane, b, kind))
+    some_odd = d.not_(d.eq(ballot(lane, odd), const(0, 32)))
+    places = [lane.place(f"sum.{n}", word) for n, word in enumerate(words)]
 
     def mend() -> None:
-        rows = _rows(lane, [[_class(lane, e, form.kind) for e in some] for some in a]).words
-        both = _columns(lane, [[_class(lane, e, form.kind) for e in some] for some in b]).words
+        rows = _rows(lane, [[_class(lane, e, kind) for e in some] for some in a]).words
+        both = _columns(lane, [[_class(lane, e, kind) for e in some] for some in b]).words
         now = first
-        for at, found in zip(range(0, deep, size), stages, strict=True):
+        for at, found in zip(range(0, terms, size), stages, strict=True):
             pairs = [
                 [
                     w
-                    for k in range(at, min(at + size, deep))
+                    for k in range(at, min(at + size, terms))
                     for w in (rows[n // 2][k], both[n % 2][k])
                 ]
                 for n in range(4)
@@ -345,9 +343,30 @@ def hmma(lane: Lane, ins: Instruction) -> None:
                 _mended(lane, form, some, word, out)
                 for some, word, out in zip(pairs, now, found, strict=True)
             ]
-        _give(lane, target, form, now)
+        for place, word in zip(places, now, strict=True):
+            place.store(word)
 
     lane.under(some_odd, mend)
+    return [place.load() for place in places]
+
+
+def hmma(lane: Lane, ins: Instruction) -> None:
+    form, target = _form(ins), ins.get("Rd")
+    if lane.d.flushes:
+        raise refused(FORM, "a product of matrices in a function that flushes", ins)
+    if not isinstance(target, Reg) or target.is_zero:
+        raise refused(FORM, "the destination Rd", ins)
+    a, b = (_factor(lane, ins, form, role) for role in ("Ra", "Rb"))
+    if len(a) != 2 * len(b):
+        raise refused(FORM, "this shape of HMMA", ins)
+    name = f"hmma.{_NAMES[form.kind]}.{_NAMES[form.into]}.{len(a)}"
+    body = partial(_products, form, len(a))
+    words = call(lane, name, [*a, *b, *_addend(lane, ins, form)], body)
+    if form.into is not F32:
+        d = lane.d
+        words = [d.or_(words[i], d.shl(words[i + 1], const(16, 32))) for i in (0, 2)]
+    for i, word in enumerate(words):
+        lane.write(RegRef(target.file, target.index + i), word)
 
 
 __all__ = ["hmma"]

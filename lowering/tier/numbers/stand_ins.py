@@ -19,7 +19,7 @@ from sassxlate.disasm.rdna3 import branch_target, decode, encode
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, V
 from sassxlate.domain.interface import Round
 from sassxlate.lowering.llvm.ir_text import Function, Val
-from sassxlate.lowering.tier.numbers.weave import NEAREST, Piece, woven
+from sassxlate.lowering.tier.numbers.weave import NEAREST, Calls, Piece, woven
 from sassxlate.lowering.tier.refusal import BACKEND, refused
 
 Operation: TypeAlias = Literal["add", "mul", "fma"]
@@ -186,18 +186,19 @@ def canonical_constant(value: int, op: str) -> int:
 
 
 def replaced(
-    code: bytes, lines: Sequence[tuple[int, int]]
+    code: bytes, lines: Sequence[tuple[int, int]], calls: Calls | None = None
 ) -> tuple[bytes, tuple[tuple[int, int], ...]]:
-    """Machine code with the real instructions, and its table of lines (offset, line)."""
+    """Machine code with the real instructions, and its table of lines (offset, line).  ``calls``:
+    resolves those of functions."""
     insts: list[tuple[int, Inst]] = []
     at = 0
     while at < len(code):
         inst, size = decode(code, at)
         insts.append((at, inst))
         at += size
-    if not any(i.op in STAND_INS for _, i in insts):
+    if calls is None and not any(i.op in STAND_INS for _, i in insts):
         return code, tuple(lines)
-    if any(i.op in RELATIVE for _, i in insts):
+    if calls is None and any(i.op in RELATIVE for _, i in insts):
         raise refused(BACKEND, "roundings beside addresses of code")
     ends = [*(at for at, _ in insts[1:]), len(code)]
     pieces: list[Piece] = []
@@ -208,7 +209,7 @@ def replaced(
             pieces.append(Piece(at, data, real=encode(stood_for), mode=real.mode))
         else:
             pieces.append(Piece(at, data, branch_target(inst, at) if branches(inst.op) else None))
-    done = woven(pieces, lines, _set)
+    done = woven(pieces if calls is None else calls(pieces), lines, _set)
     return done.code, done.lines
 
 
@@ -218,7 +219,7 @@ def _set(mode: int) -> bytes:
 
 def branches(op: str) -> bool:
     """Whether an instruction is a branch with a distance."""
-    return op == "s_branch" or op.startswith("s_cbranch_")
+    return op in ("s_branch", "s_call_b64") or op.startswith("s_cbranch_")
 
 
 __all__ = [

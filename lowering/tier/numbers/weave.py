@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from sassxlate.lowering.tier.refusal import BACKEND, refused
 
@@ -24,6 +24,10 @@ class Piece:
     real: bytes | None = None
     mode: int = NEAREST
     text: str = ""
+
+
+# Resolves the calls of functions; an instruction that is left out has no bytes.
+Calls: TypeAlias = "Callable[[Sequence[Piece]], list[Piece]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,7 @@ def woven(
     return Woven(
         b"".join(_moved(piece, places) for piece in out),
         tuple((places[starts[bisect_right(starts, at) - 1]], line) for at, line in lines),
-        tuple(piece.text for piece in out),
+        tuple(piece.text for piece in out if piece.data),
     )
 
 
@@ -93,4 +97,4 @@ def _moved(piece: Piece, places: dict[int, int]) -> bytes:
     return (words & 0xFFFF).to_bytes(2, "little") + piece.data[2:]
 
 
-__all__ = ["NEAREST", "Piece", "Woven", "woven"]
+__all__ = ["NEAREST", "Calls", "Piece", "Woven", "woven"]

@@ -53,3 +53,26 @@ extern "C" __global__ void moves(uint32_t* out, const uint32_t* in) {
 #endif
     GIVE(4);
 }
+
+// Sixteen products of two forms, in turns of a loop and one after the other.
+extern "C" __global__ void many(uint32_t* out, const uint32_t* in) {
+    WORDS;
+    uint32_t d[4] = {}, e[4] = {w[6], w[7], w[8], w[9]};
+    for (int turn = 0; turn < (int)(w[0] & 0) + 3; ++turn) {
+#pragma unroll
+        for (int i = 0; i < 8; ++i) {
+            asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},"
+                         "{%0,%1,%2,%3};"
+                         : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+                         : "r"(w[0]), "r"(w[i]), "r"(w[2]), "r"(w[3]), "r"(w[4]), "r"(w[(5 + i) & 15]));
+            asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},"
+                         "{%8,%9},{%0,%1,%2,%3};"
+                         : "+r"(e[0]), "+r"(e[1]), "+r"(e[2]), "+r"(e[3])
+                         : "r"(w[1]), "r"(w[i]), "r"(w[6]), "r"(w[8]), "r"(w[10]), "r"(w[(5 + i) & 15]));
+        }
+        for (int i = 0; i < 4; ++i) d[i] ^= __shfl_xor_sync(0xffffffff, e[i] >> 4, 1 + turn);
+    }
+    // A rounding otherwise than to nearest is woven into the same code.
+    for (int i = 0; i < 4; ++i) d[i] += __float_as_uint(__fadd_ru(__uint_as_float(e[i]), 1e-30f)) * 3;
+    GIVE(4);
+}

@@ -19,8 +19,9 @@ from sassxlate.lowering.emulate.options import CompileOptions
 from sassxlate.lowering.emulate.runner import EmulatedDevice, run_code_object
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.select.translated import Translated
-from sassxlate.lowering.target import DEFAULT
+from sassxlate.lowering.target import DEFAULT, TARGETS
 from sassxlate.lowering.tier.translate import by_tier
+from tests.lowering.tier.test_families import listed, text_section
 
 SOURCE = Path(__file__).with_name("matrices.cu")
 BLOCKS = 12
@@ -69,7 +70,8 @@ def _words(made: Translated, given: Words) -> Words:
 
 
 @pytest.mark.parametrize(
-    ("name", "arch"), [("f16", 90), ("halves", 80), ("moves", 80), ("moves", 90)]
+    ("name", "arch"),
+    [("f16", 90), ("halves", 80), ("moves", 80), ("moves", 90), ("many", 80), ("many", 90)],
 )
 def test_words_are_those_of_the_rules(cubins: dict[int, Cubin], name: str, arch: int) -> None:
     rules = translate_kernel(cubins[arch], name)
@@ -79,9 +81,24 @@ def test_words_are_those_of_the_rules(cubins: dict[int, Cubin], name: str, arch:
     assert np.array_equal(_words(by_tier(rules, DEFAULT), given), wanted)
 
 
+@pytest.mark.parametrize("target", ["gfx1030", "gfx1100", "gfx1201"])
+def test_each_form_is_one_function(cubins: dict[int, Cubin], target: str) -> None:
+    """It is called sixteen times, and no address is made for that."""
+    processor = TARGETS[target]
+    made = by_tier(translate_kernel(cubins[80], "many", target=processor.of_rules), processor)
+    said = made.assembly
+    assert said.count("s_call_b64") == 16
+    assert said.count("s_setpc_b64") == 2
+    assert "s_getpc_b64" not in said
+    assert "s_swappc_b64" not in said
+    assert "s_round_mode" in said
+    if toolchain.clang() is not None:
+        assert text_section(listed(made), processor) == made.program.data
+
+
 @pytest.mark.sweep
 @pytest.mark.parametrize("seed", range(2, 4))
-@pytest.mark.parametrize("name", ["f16", "bf16", "tf32", "halves"])
+@pytest.mark.parametrize("name", ["f16", "bf16", "tf32", "halves", "many"])
 @pytest.mark.parametrize("arch", [80, 90])
 def test_more_words(cubins: dict[int, Cubin], name: str, arch: int, seed: int) -> None:
     rules = translate_kernel(cubins[arch], name)
