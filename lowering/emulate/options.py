@@ -30,7 +30,7 @@ class CompileOptions:
     is the kernel descriptor's FLOAT_MODE byte: rounding 3:0, denormals 7:4; ``scratch`` its bytes
     of scratch per lane, a lower bound for every launch; ``kernarg`` the SGPR pair that every wave
     starts with the address of its arguments in, and how many bytes of them each launch has in
-    device memory (None: unknown); ``vgprs`` how many registers a wave has,
+    ``SxWave.arguments`` (None: unknown); ``vgprs`` how many registers a wave has,
     which bounds those that M0 can name; ``sgprs`` has a bit for each SGPR that a
     launch initialises; ``uniform`` are offsets, from the entry, of v_readfirstlane instructions
     whose active lanes are equal, ``fences`` of instructions before which all memory accesses are

@@ -67,6 +67,7 @@ class _Launch(ctypes.Structure):
         ("traced", ctypes.POINTER(ctypes.c_uint64)),
         ("traced_count", ctypes.c_uint64),
         ("stuck", ctypes.c_uint64),
+        ("arguments", ctypes.c_void_p),
     ]  # fmt: skip
 
 
@@ -288,6 +289,7 @@ def run_image(
         address = device.alloc(kernarg or bytes(8))
         sgpr[setup.kernarg_sgpr] = address & 0xFFFFFFFF
         sgpr[setup.kernarg_sgpr + 1] = address >> 32
+    launch.arguments = address
     launch.sgpr = ctypes.cast(sgpr, ctypes.POINTER(ctypes.c_uint32))
     launch.ranges, launch.range_count = None, 0
     if ranges is not None:

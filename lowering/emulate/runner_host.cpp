@@ -37,6 +37,7 @@ struct Launch {  // mirrored in runner.py
   const uint64_t *traced;  // the numbers of the waves that are traced, ascending; null: all
   uint64_t traced_count;
   uint64_t stuck;    // waves that wait for others for ever
+  const void *arguments;
 };
 
 struct Fiber {
@@ -136,6 +137,7 @@ void prepare(Launch *l, std::vector<Fiber *> &fibers, std::vector<Group *> &grou
     w.arena_size = l->arena_size;
     w.rt = &runtime;
     w.fuel = l->fuel;
+    w.arguments = l->arguments;
     w.host = f;
     w.strict_seed = l->strict_seed;
     w.code_base = l->code_base;

@@ -67,7 +67,7 @@ struct SxWave {
   uint64_t executed;       // 0x2e0 instructions that the wave executed; written when it ends
   void *trace;             // 0x2e8 images that trace: where to (lowering/emulate/wave/trace_points.py)
   uint64_t traced;         // 0x2f0 the wave's number plus 1 if it is to be traced, otherwise 0
-  uint64_t reserved;       // 0x2f8
+  const void *arguments;   // 0x2f8 where the host has the launch's arguments, as many bytes as the kernel's descriptor says
 };                         // 0x300
 
 struct SxImageHeader {

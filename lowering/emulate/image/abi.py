@@ -88,6 +88,7 @@ class WaveLayout(IntEnum):
     EXECUTED = 0x2E0
     TRACE = 0x2E8
     TRACED = 0x2F0
+    ARGUMENTS = 0x2F8
 
 
 WAVE_SIZE: Final = 0x300

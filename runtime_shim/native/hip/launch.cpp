@@ -143,6 +143,7 @@ int launch_kernel(hipFunction_t handle, const Shape &shape, hipStream_t stream_h
   launch->kernarg = kernarg_take(packet + kPacketSize + kQueueSize, launch->kernarg_slot);
   if (!launch->kernarg) return hipErrorOutOfMemory;
   uint8_t *segment = reinterpret_cast<uint8_t *>(launch->kernarg);
+  launch->arguments = segment;
   if (int error = fill_arguments(info, segment, shape, params, extra)) {
     kernarg_give(launch->kernarg, launch->kernarg_slot);
     return error;

@@ -28,6 +28,7 @@ struct Launch {
   uint32_t lds_size = 0;
   uint64_t scratch_size = 0;  // bytes per lane
   uint64_t kernarg = 0;       // address in the arena
+  const void *arguments = nullptr;  // the same bytes as the host has them
   size_t kernarg_slot = 0;
   bool cooperative = false;
   uint32_t number = 0;  // of launches so far that have begun; never 0 then

@@ -107,6 +107,7 @@ void make_templates(Launch &launch, uint64_t packet, uint64_t queue) {
   wave.scratch_size = launch.scratch_size;
   wave.fuel = config().fuel;
   wave.counts = launch.counts.blocks();
+  wave.arguments = launch.arguments;
   wave.strict_seed = config().strict ? strict_wave_seed() : 0;
   uint64_t text = info.entry_vaddr;
   launch.module->code->elf.section_address(".text", text);

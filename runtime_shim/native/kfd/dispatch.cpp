@@ -66,6 +66,17 @@ uint32_t dispatch(const Packet &packet, uint64_t address) {
   launch->lds_size = static_cast<uint32_t>(round_up(std::max(packet.group_size, info.group_size), kLdsStep));
   launch->scratch_size = round_up(std::max(packet.private_size, info.private_size), 16);
   launch->kernarg = packet.kernarg;
+  if (info.kernarg_size) {
+    // Code that is compiled reads its arguments without a check.
+    uint64_t there = info.kernarg_size;
+    launch->arguments = memory_at(packet.kernarg, there, false);
+    if (!launch->arguments || there < info.kernarg_size) {
+      log_line("SX0873: the kernel at 0x%llx cannot run on the emulated card: its %u bytes of arguments are not in memory at 0x%llx",
+               static_cast<unsigned long long>(packet.kernel_object), info.kernarg_size, static_cast<unsigned long long>(packet.kernarg));
+      event_memory_fault(packet.kernarg, false);
+      return kWaveMemoryViolation;
+    }
+  }
   make_templates(*launch, address, 0);
   Record record;
   if (run_launch(*launch)) return exception_of(*launch);

@@ -1,6 +1,6 @@
 """Scalar loads of a launch's arguments, which need no check; and all others, which keep theirs.
 
-The arguments are the last bytes of the arena here, so that what leaves them is a fault.
+Here they are the last bytes of the arena, so that what leaves them is a fault.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst
+from sassxlate.lowering.emulate.image.abi import WaveLayout
 from sassxlate.lowering.emulate.wave.access import atomic_helpers, vector_access
 from sassxlate.lowering.emulate.wave.access.vector_access import Address, Alignment, VectorAccess
 from sassxlate.lowering.emulate.wave.context import Context, is_off
@@ -260,8 +261,8 @@ def _operands(c: Context, inst: Inst, op: str, n: int, data: list[Arg]) -> list[
 
 
 def _own_argument(c: Context, inst: Inst, base: Arg, offset: Val, size: int) -> bool:
-    """Whether bytes are among a launch's arguments, which are in device memory: ``base`` has the
-    address that the wave was started with."""
+    """Whether bytes are among a launch's arguments, which the host has: ``base`` has the address
+    that the wave was started with."""
     if c.kernarg is None or offset.const is None or offset.const % 4:
         return False
     pair, known = c.kernarg
@@ -286,7 +287,8 @@ def emit_smem(c: Context, inst: Inst) -> None:
             register = d.zext(c.read32(inst, extra), 64)
             address = d.add(address, register)
     if register is None and _own_argument(c, inst, base, offset, 4 * n):
-        p = c.fn.emit(f"inttoptr i64 {d.add(address, offset).ref} to ptr")
+        start = vector_access.member(c, WaveLayout.ARGUMENTS, "ptr")
+        p = c.fn.emit(f"getelementptr i8, ptr {start}, i64 {offset.ref}")
     else:
         p = vector_access.scalar_pointer(c, address, offset, 4 * n)
     for i in range(n):

@@ -239,6 +239,7 @@ def bad(card: Card, code: bytes) -> dict[str, Any]:
         "no_kernel": exception(out, kernarg, 1, 0),
         "part": exception(kernel, kernarg, 1, 0, 24),
         "threads": exception(kernel, kernarg, 64, 0, 2048),
+        "arguments": exception(kernel, card.memory(PAGE, mapped=False), 1, 0),
     }
 
 

@@ -146,6 +146,8 @@ def test_refused(client: Client) -> None:
     assert found["no_kernel"] == 1 << CODE
     assert found["part"] == 1 << DIMENSIONS
     assert found["threads"] == 1 << WORKGROUP
+    assert found["arguments"] == 1 << MEMORY_VIOLATION
+    assert "its 8 bytes of arguments are not in memory at" in said
     assert "SX0870: the emulated card's driver has no ioctl 0x7e" in said
     assert "SX0872: a grid of 32 work-items in workgroups of 24" in said
     assert "SX0873: the kernel at" in said
