@@ -1,0 +1,111 @@
+"""A runtime found in a library by the functions of a neighbouring release's archive."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tools.generate.cudart_in_library import Archive, Reference, derive, place_functions
+from tools.generate.cudart_signatures import Block, SignatureError
+
+NAMES = ("cudaFirst", "cudaSecond", "cudaThird", "cudaFourth")
+_SIZE, _ROOM, _TEXTS = 250, 256, 0x2000  # of a function, with its padding; where the names are
+_CALL, _NAME, _MEMBER = 100, 120, 60  # fields of a function
+
+
+def _function(n: int) -> bytes:
+    """Bytes that no other function has; the fields of a linker are zero."""
+    out = bytearray((k * k * 31 + n * 57 + k * (n + 3) * 7) % 251 + 1 for k in range(_SIZE))
+    for at in (_CALL, _NAME):
+        out[at : at + 4] = bytes(4)
+    return bytes(out) + b"\x90" * (_ROOM - _SIZE)
+
+
+def _archive() -> Archive:
+    """Each function calls the next one and refers to its own name."""
+    masks: list[tuple[int, int]] = []
+    references: list[Reference] = []
+    for n, name in enumerate(NAMES):
+        start = n * _ROOM
+        masks += [(start + at, start + at + 4) for at in (_CALL, _NAME)]
+        following = (n + 1) % len(NAMES) * _ROOM
+        references.append(Reference(start + _CALL, following, b""))
+        references.append(Reference(start + _NAME, None, name.encode()))
+    text = b"".join(_function(n) for n in range(len(NAMES)))
+    entries = tuple((n * _ROOM, name) for n, name in enumerate(NAMES))
+    functions = tuple((n * _ROOM, _SIZE) for n in range(len(NAMES)))
+    return Archive(Block(text, tuple(masks), entries), functions, tuple(references))
+
+
+def _library(order: list[int], *, calls: int = 1, names: tuple[str, ...] = NAMES) -> bytes:
+    """The functions from 0x1000 on, 64 bytes after the second, a member 24 bytes lower."""
+    out = bytearray(0x3000)
+    places: dict[int, int] = {}
+    at = 0x1000
+    for k, n in enumerate(order):
+        places[n] = at
+        body = bytearray(_function(n))
+        if body[_MEMBER] > 24:
+            body[_MEMBER] -= 24
+        out[at : at + _ROOM] = body
+        at += _ROOM
+        if k == 1:
+            out[at : at + 64] = bytes(range(100, 164))
+            at += 64
+    for n, place in places.items():
+        called = places.get((n + calls) % len(NAMES), 0x1000)
+        text = _TEXTS + 32 * n
+        for field, target in ((_CALL, called), (_NAME, text)):
+            field += place
+            out[field : field + 4] = (target - field - 4).to_bytes(4, "little", signed=True)
+        out[text : text + 32] = names[n].encode().ljust(32, b"\0")
+    return bytes(out)
+
+
+def test_functions_are_found_where_others_lie_between() -> None:
+    library = _library([0, 1, 2, 3])
+    block, absent = derive(_archive(), library, library)
+    assert absent == ()
+    assert block.text == library[0x1000 : 0x1000 + 4 * _ROOM + 64 - (_ROOM - _SIZE)]
+    assert block.entries == tuple((n * _ROOM + 64 * (n >= 2), name) for n, name in enumerate(NAMES))
+    between = (2 * _ROOM - (_ROOM - _SIZE), 2 * _ROOM + 64)
+    assert between in block.masks
+    assert (2 * _ROOM + 64 + _CALL, 2 * _ROOM + 64 + _CALL + 4) in block.masks
+
+
+def test_a_function_that_is_not_there_is_no_entry() -> None:
+    library = bytearray(_library([0, 1, 2, 3]))
+    place = 0x1000 + 2 * _ROOM + 64
+    for at in range(place + 130, place + 190, 3):
+        library[at] ^= at & 0x7F | 1
+    block, absent = derive(_archive(), bytes(library), bytes(library))
+    assert absent == (NAMES[2],)
+    assert [name for _, name in block.entries] == [NAMES[0], NAMES[1], NAMES[3]]
+
+
+def test_contradictions_are_errors() -> None:
+    """A call of another function; another name; nothing of the runtime."""
+    for library, message in (
+        (_library([0, 1, 2, 3], calls=2), "cudaFirst calls another function"),
+        (_library([0, 1, 2, 3], names=(*NAMES[:3], "cudaFifth")), "cudaFourth names itself"),
+    ):
+        with pytest.raises(SignatureError, match=message):
+            derive(_archive(), library, library)
+    alone = bytearray(_library([0, 1, 2, 3]))
+    alone[0x1000 + _ROOM : 0x2000] = bytes(0x1000 - _ROOM)
+    with pytest.raises(SignatureError, match="only 1 of 4 public functions"):
+        derive(_archive(), bytes(alone), bytes(alone))
+    with pytest.raises(SignatureError, match="none of the archive's functions"):
+        derive(_archive(), bytes(0x3000), bytes(0x3000))
+
+
+def test_a_function_without_references_is_no_entry() -> None:
+    """Its shape alone does not say which function it is."""
+    library = _library([0, 1, 2, 3])
+    archive = _archive()
+    lone = replace(archive, references=tuple(r for r in archive.references if r.at >= _ROOM))
+    assert 0 in place_functions(lone, library)
+    block, absent = derive(lone, library, library)
+    assert absent == (NAMES[0],)
+    assert len(block.entries) == 3

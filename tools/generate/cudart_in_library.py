@@ -1,0 +1,272 @@
+"""Write the signature of a CUDA runtime of which there is no archive, only a library that has it.
+
+    python -m tools.generate.cudart_in_library ARCHIVE LIBRARY --release 13.4.24 --source TEXT
+
+ARCHIVE is the ``libcudart_static.a`` of a neighbouring release.  Its functions are found in the
+library in their order: a function is there if all bytes that a linker leaves alone are the same,
+or differ by one constant wherever they differ (the place of a member of a structure that lost or
+gained others).  What lies between two such functions is masked as a whole.
+
+A public function is an entry only if more than its shape says so: the text of its own name, where
+the archive's function refers to it, and the functions that it calls are those at the same places.
+Any contradiction is an error; a function that is not there is no entry, and is printed.
+"""
+
+# pyelftools has no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+import argparse
+import bisect
+import io
+import sys
+from collections import defaultdict
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from elftools.elf.elffile import ELFFile
+from elftools.elf.relocation import RelocationSection
+from elftools.elf.sections import SymbolTableSection
+
+from tools.generate.cudart_signatures import (
+    ANCHOR_BYTES,
+    ANCHOR_STEP,
+    Block,
+    SignatureError,
+    members,
+    merge,
+    read_block,
+    render,
+)
+
+_NEAR = 4  # anchors before and after a function whose distances are tried
+_RELATIVE = (2, 4)  # R_X86_64_PC32, R_X86_64_PLT32
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A relative field of four bytes at ``at``, and what it refers to: a function of the block, or
+    a text.  Offsets are those of the block."""
+
+    at: int
+    function: int | None
+    text: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """A runtime's block, the offset and length of each function, and what the code refers to."""
+
+    block: Block
+    functions: tuple[tuple[int, int], ...]
+    references: tuple[Reference, ...]
+
+
+def read_archive(data: bytes) -> Archive:
+    """The runtime of an archive; `SignatureError` where it is otherwise than expected."""
+    block = read_block(data)
+    elf = ELFFile(io.BytesIO(next(member for _, member in members(data))))
+    index = elf.get_section_index(".text")
+    tables = [t for t in elf.iter_sections() if isinstance(t, SymbolTableSection)]
+    functions = {
+        s["st_value"]: s["st_size"]
+        for s in tables[0].iter_symbols()
+        if s["st_info"]["type"] == "STT_FUNC" and s["st_shndx"] == index and s["st_size"]
+    }
+    references: list[Reference] = []
+    for section in elf.iter_sections():
+        if not isinstance(section, RelocationSection) or section["sh_info"] != index:
+            continue
+        for row in section.iter_relocations():
+            if row["r_info_type"] not in _RELATIVE:
+                continue
+            symbol = tables[0].get_symbol(row["r_info_sym"])
+            place = symbol["st_value"] + row["r_addend"] + 4
+            if symbol["st_shndx"] == index and place in functions:
+                references.append(Reference(row["r_offset"], place, b""))
+            elif symbol["st_info"]["type"] == "STT_SECTION":
+                text = elf.get_section(symbol["st_shndx"]).data()[place : place + 64]
+                references.append(Reference(row["r_offset"], None, text.split(b"\0")[0]))
+    return Archive(block, tuple(sorted(functions.items())), tuple(references))
+
+
+def kept_bytes(block: Block) -> bytes:
+    """1 for each byte that a linker leaves alone, else 0."""
+    kept = bytearray(b"\x01" * len(block.text))
+    for start, end in block.masks:
+        kept[start:end] = bytes(end - start)
+    return bytes(kept)
+
+
+def common_windows(block: Block, kept: bytes, code: bytes) -> list[tuple[int, int]]:
+    """Windows that are once in the block and in the code: the longest row of (offset in the block,
+    place in the code) in which both grow."""
+    windows: dict[bytes, list[int]] = defaultdict(list)
+    for at in range(0, len(block.text) - ANCHOR_BYTES, ANCHOR_STEP):
+        if all(kept[at : at + ANCHOR_BYTES]):
+            windows[block.text[at : at + ANCHOR_BYTES]].append(at)
+    found: dict[int, list[int]] = defaultdict(list)
+    for place in range(0, len(code) - ANCHOR_BYTES, ANCHOR_STEP):
+        offsets = windows.get(code[place : place + ANCHOR_BYTES], ())
+        if len(offsets) == 1:
+            found[offsets[0]].append(place)
+    pairs = sorted((at, places[0]) for at, places in found.items() if len(places) == 1)
+    ends: list[int] = []
+    last: list[int] = []
+    before: list[int] = []
+    for n, (_, place) in enumerate(pairs):
+        k = bisect.bisect_left(ends, place)
+        ends[k:], last[k:] = [place, *ends[k + 1 :]], [n, *last[k + 1 :]]
+        before.append(last[k - 1] if k else -1)
+    row: list[tuple[int, int]] = []
+    n = last[-1] if last else -1
+    while n >= 0:
+        row.append(pairs[n])
+        n = before[n]
+    return row[::-1]
+
+
+def steps_between(ours: bytes, theirs: bytes, kept: bytes) -> list[int]:
+    """How far each kept byte that differs is from ours, as a signed byte, without carries."""
+    steps: list[int] = []
+    before = -2
+    for n, (a, b, keep) in enumerate(zip(ours, theirs, kept, strict=True)):
+        if keep and a != b:
+            step = ((b - a + 128) & 0xFF) - 128
+            if before != n - 1 or abs(step) != 1:
+                steps.append(step)
+            before = n
+    return steps
+
+
+def place_functions(archive: Archive, code: bytes) -> dict[int, int]:
+    """The place in the code of each function that is there, by its offset in the block."""
+    text, kept = archive.block.text, kept_bytes(archive.block)
+    anchors = common_windows(archive.block, kept, code)
+    placed: dict[int, int] = {}
+    for start, size in archive.functions:
+        near = bisect.bisect_left(anchors, (start, 0))
+        distances = {p - at for at, p in anchors[max(0, near - _NEAR) : near + _NEAR]}
+        fits: list[tuple[int, int]] = []
+        for distance in distances:
+            if not 0 <= start + distance <= len(code) - size:
+                continue
+            end = start + size
+            there = code[start + distance : end + distance]
+            steps = steps_between(text[start:end], there, kept[start:end])
+            if len(set(steps)) <= 1 and len(steps) * 8 <= size:
+                fits.append((len(steps), start + distance))
+        if fits and [f[0] for f in sorted(fits)].count(min(fits)[0]) == 1:
+            placed[start] = min(fits)[1]
+    ordered = sorted(placed.items())
+    if any(a[1] >= b[1] for a, b in pairwise(ordered)):
+        raise SignatureError("the functions are in another order")
+    return placed
+
+
+def confirmed(archive: Archive, placed: dict[int, int], code: bytes, file: bytes) -> set[int]:
+    """Entries whose references say that they are what their shape says.  ``file`` is the library,
+    whose first byte and ``code``'s are at the same address.
+
+    Raises:
+        SignatureError: a reference is to another text or function.
+    """
+    starts = [start for start, _ in archive.functions]
+    sizes = dict(archive.functions)
+    names = dict(archive.block.entries)
+    sure: set[int] = set()
+    for reference in archive.references:
+        start = starts[bisect.bisect_right(starts, reference.at) - 1]
+        if start not in placed or reference.at >= start + sizes[start]:
+            continue
+        at = reference.at - start + placed[start]
+        target = at + 4 + int.from_bytes(code[at : at + 4], "little", signed=True)
+        name = names.get(start, "").removesuffix("_ptsz").removesuffix("_ptds").encode()
+        if reference.function is not None:
+            if reference.function not in placed:
+                continue
+            if placed[reference.function] != target:
+                raise SignatureError(f"{names.get(start, hex(start))} calls another function")
+            sure.add(start)
+        elif name and reference.text.startswith(name):
+            if file[target : target + len(reference.text) + 1] != reference.text + b"\0":
+                raise SignatureError(f"{name.decode()} names itself otherwise")
+            sure.add(start)
+    return sure & names.keys()
+
+
+def derive(archive: Archive, code: bytes, file: bytes) -> tuple[Block, tuple[str, ...]]:
+    """The runtime in ``code``, and the public functions of the archive that it does not have."""
+    placed = place_functions(archive, code)
+    if not placed:
+        raise SignatureError("none of the archive's functions is there")
+    entries = confirmed(archive, placed, code, file)
+    public = len(archive.block.entries)
+    if len(entries) * 2 <= public:
+        raise SignatureError(f"only {len(entries)} of {public} public functions are there")
+    order = sorted(placed)
+    sizes = dict(archive.functions)
+    first, last = placed[order[0]], placed[order[-1]] + sizes[order[-1]]
+    masks: list[tuple[int, int]] = []
+    end = first
+    for start in order:
+        there = placed[start]
+        if any(code[end:there]) and there - end >= ANCHOR_STEP:
+            masks.append((end, there))  # other functions; less is padding
+        end = there + sizes[start]
+        index = bisect.bisect_left(archive.block.masks, (start, 0))
+        for low, high in archive.block.masks[index:]:
+            if low >= start + sizes[start]:
+                break
+            masks.append((low - start + there, high - start + there))
+    names = dict(archive.block.entries)
+    block = Block(
+        code[first:last],
+        merge((max(0, low - first), high - first) for low, high in masks),
+        tuple(sorted((placed[start] - first, names[start]) for start in entries)),
+    )
+    return block, tuple(names[start] for start in sorted(names) if start not in entries)
+
+
+def executable(library: bytes) -> bytes:
+    """The segment with code; it and the file have the same first byte."""
+    for segment in ELFFile(io.BytesIO(library)).iter_segments():
+        if segment["p_type"] == "PT_LOAD" and segment["p_flags"] & 1:
+            if segment["p_offset"] != segment["p_vaddr"] or segment["p_offset"]:
+                raise SignatureError("the code is not at the file's start")
+            return library[: segment["p_filesz"]]
+    raise SignatureError("no segment with code")
+
+
+def main() -> int:
+    """Entry point; returns the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("archive", type=Path, help="libcudart_static.a of a neighbouring release")
+    parser.add_argument("library", type=Path, help="a library that has the runtime")
+    parser.add_argument("--release", required=True, help="what the library was built with")
+    parser.add_argument("--source", required=True, help="where the library is from")
+    parser.add_argument("-o", "--output", type=Path, default=Path("runtime_shim/signatures"))
+    args = parser.parse_args()
+    try:
+        library = args.library.read_bytes()
+        archive = read_archive(args.archive.read_bytes())
+        block, absent = derive(archive, executable(library), library)
+        text = render(block, args.release, args.source)
+    except (SignatureError, OSError) as error:
+        print(f"cudart_in_library: {error}", file=sys.stderr)
+        return 2
+    path = args.output / f"cudart-{args.release}.sig"
+    text = text.replace("cudart_signatures.py", "cudart_in_library.py", 1)
+    path.write_text(text, encoding="ascii")
+    masked = sum(high - low for low, high in block.masks)
+    print(f"{path}: {len(block.entries)} entries, {masked} of {len(block.text)} bytes masked")
+    if absent:
+        print("not there:", *absent)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
