@@ -16,6 +16,7 @@ from sassxlate.lowering.tier.refusal import FORM, refused
 _ONE = {32: 0x3F800000, 64: 0x3FF << 52}
 _NAN = {32: 0x7FFFFFFF, 64: 0xFFF8 << 48}  # what NVIDIA's code gives for an invalid operation
 _NUDGE = {32: 0x27A00000, 64: 0x3954 << 48}  # 1.25 * 2**(-2 * p), p bits in a mantissa
+_ENDS = 0x260  # LLVM's classes of zeros and +infinity, which are their own roots
 # Powers of two: the remainder is scaled by the first, the quotient by the second, and a divisor
 # times the third is half of the remainder's step.
 _SCALES = {32: (60, 120, 60 - 150), 64: (174, 1000, 174 - 1075)}
@@ -53,13 +54,50 @@ def _call(lane: Lane, given: str, name: str, *args: str) -> str:
 
 
 def _root(lane: Lane, a: Val) -> Val:
-    """LLVM's, which is correctly rounded without !fpmath."""
+    """LLVM's of binary32, which tries the numbers next to its result; our own of binary64."""
     d = lane.d
-    out = d.float_call("sqrt", a)
     if a.width == 32:
-        return out
+        return d.float_call("sqrt", a)
+    out = _root64(lane, a)
     invalid = d.select(d.fcmp("uno", a, a), quiet(d, a), const(_NAN[64], 64))
     return d.select(d.fcmp("uno", out, out), invalid, out)
+
+
+def _root64(lane: Lane, a: Val) -> Val:
+    """The steps that LLVM writes (Goldschmidt's), with a correctly rounded h = 1 / (2 * s) for the
+    last one: v_rsq is known within 2**29 last places only, and h within 2**-45 after one step.
+
+    Let a lie between 1/4 and 1, and s be next to its root.  With the exact h, s + rest * h is too
+    large by 2**-109 / s, and the rounding of h may change it by 2**-107 * s.  The root is no middle
+    m of two numbers, but m + k * 2**-109 / m with k = 7 (mod 8).  So the step rounds correctly but
+    for k = -1: 1 - 2**-53 and 1/4 + 2**-54.  The last bit of h takes these to the right side of m:
+    it is set if the rest is negative, and cleared if not.  (That this serves all k up to 3000, from
+    both numbers next to m, was computed with fractions.)
+    """
+    d = lane.d
+    half = const(0x3FE << 52, 64)
+
+    def fma(x: Val, y: Val, z: Val) -> Val:
+        return d.float_call("fma", x, y, z)
+
+    small = d.fcmp("olt", a, const(1023 - 767 << 52, 64))
+    up = d.select(small, const(256, 32), const(0, 32))
+    x = _power(lane, a, up)
+    near = _call(lane, "double", "amdgcn.rsq.f64", f"double {d.as_float(x, False)}")
+    y = d.from_float(near, 64, False)
+    s, h = d.float_op("fmul", x, y), d.float_op("fmul", y, half)
+    error = fma(_negative(lane, h), s, half)
+    h, s = fma(h, error, h), fma(s, error, s)
+    s = fma(fma(_negative(lane, s), s, x), h, s)
+    h = fma(d.float_op("fadd", h, h), fma(_negative(lane, h), s, half), h)
+    rest = fma(_negative(lane, s), s, x)
+    low = d.and_(d.extract(h, 0, 32), const(0xFFFFFFFE, 32))
+    sign = d.lshr(d.extract(rest, 32, 32), const(31, 32))
+    h = d.concat(d.extract(h, 32, 32), d.or_(low, sign))
+    s = fma(rest, h, s)
+    down = d.select(small, const(-128, 32), const(0, 32))
+    ends = _call(lane, "i1", "is.fpclass.f64", f"double {d.as_float(x, False)}", f"i32 {_ENDS}")
+    return d.select(Val(ends, 1, False), x, _power(lane, s, down))
 
 
 def _quotient(lane: Lane, a: Val, b: Val) -> Val:
@@ -178,8 +216,13 @@ def _times(lane: Lane, a: Val, power: int) -> Val:
     d, w = lane.d, a.width
     if w == 32:
         return d.float_op("fmul", a, const(127 + power << 23, 32))
-    args = (f"double {d.as_float(a, False)}", f"i32 {power}")
-    return d.from_float(_call(lane, "double", "ldexp.f64.i32", *args), w, False)
+    return _power(lane, a, const(power, 32))
+
+
+def _power(lane: Lane, a: Val, power: Val) -> Val:
+    """A double times 2**power."""
+    args = (f"double {lane.d.as_float(a, False)}", f"i32 {power.ref}")
+    return lane.d.from_float(_call(lane, "double", "ldexp.f64.i32", *args), 64, False)
 
 
 __all__ = ["step"]

@@ -221,6 +221,8 @@ def _hard(width: int) -> tuple[Bits, Bits]:
     middle = 127 if width == 32 else 1023
     high = chance.integers(middle - 60, middle + 60, count).astype(kind) << kind(size)
     tops = chance.choice(np.array([0, 0, 1, ones, ones - 1], kind), count)
+    roots = [x & ones for x in _squares_near_middles(size + 1, 2000)]
+    low[-len(roots) :] = roots
     for n, (top, bottom) in enumerate(_near_middles(size + 1, count // 2)):
         tops[n], low[n] = top & ones, bottom & ones
     return (tops | kind(middle) << kind(size)).astype(kind), (low | high).astype(kind)
@@ -246,10 +248,27 @@ def _near_middles(bits: int, count: int) -> Iterator[tuple[int, int]]:
             yield dividend, divisor
 
 
+def _squares_near_middles(bits: int, most: int) -> Iterator[int]:
+    """Mantissas whose root is close to the middle of two numbers: times a power of two they are an
+    odd square, but for at most so much."""
+    for power in (bits + 1, bits + 2):
+        for few in range(-most + most % 8 - 1, most, 8):
+            root = 1  # of -few modulo the power of two: two of its four
+            for n in range(3, power):
+                root |= ((root * root + few) >> n & 1) << n - 1
+            for middle in (root, (1 << power) - root):
+                middle |= 1 << bits
+                number = middle * middle + few >> power
+                exact = number << power == middle * middle + few
+                if exact and middle >> bits == 1 and number >> bits - 1 == 1:
+                    yield number
+
+
 @pytest.mark.parametrize("name", ONE)
 def test_any_approximation_within_its_bound_will_do(cubins: dict[int, Cubin], name: str) -> None:
     """1 / (2 - u) was 0.5 where the hardware's reciprocal is the lower one of its two choices, and
-    quotients by 2 - 3 * u to 2 - 127 * u were wrong where that of a double was 2**28 away."""
+    quotients by 2 - 3 * u to 2 - 127 * u, and roots of doubles, were wrong where the hardware's
+    approximation of a double was 2**28 away."""
     tops, divisors = _hard(64 if name[0] == "d" else 32)
     a, b = (tops, divisors) if name.endswith("div") else (divisors, tops)
     wanted = _expected(name, a, b)
