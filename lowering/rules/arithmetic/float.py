@@ -140,7 +140,8 @@ def _odd_result(c: RuleEmitter, name: str) -> None:
 
     nvcc's divisions and roots correct an approximation that may err by an ulp, and come out exactly
     rounded for every argument except one per function and binade, where NVIDIA's unit gives the
-    better neighbour and AMD's need not.  A denormal argument with these bits counts as 0.
+    better neighbour and AMD's need not.  A denormal argument with these bits counts as 0.  RCP's
+    better neighbour is the upper one, RSQ's the lower.
     """
     bits, value = ODD_RESULT[name]
     last, hit, normal, out = c.vtemp(), c.stemp(), c.stemp(), c.vtemp()
@@ -150,6 +151,8 @@ def _odd_result(c: RuleEmitter, name: str) -> None:
     c.emit("v_cmp_class_f32", normal, out, I(_NORMAL))
     c.emit("s_and_b32", hit, hit, normal)
     c.emit("v_cndmask_b32", last, ZERO, I(1), hit)
+    if name == "RSQ":
+        c.emit("v_sub_nc_u32", out, out, last)
     c.emit("v_or_b32", c.dst_last(), out, last)
 
 

@@ -276,6 +276,15 @@ def test_any_approximation_within_its_bound_will_do(cubins: dict[int, Cubin], na
         assert np.array_equal(_results(cubins[80], name, a, b, seed=seed), wanted), seed
 
 
+def test_the_rules_round_the_one_root_that_newton_does_not(cubins: dict[int, Cubin]) -> None:
+    """The rule made the upper neighbour of MUFU.RSQ's result odd: one last place too much."""
+    a = np.resize(np.array([0x3F6E9372, 0x406E9372, 0x416E9372, 0x40EE9372], np.uint32), 256)
+    wanted = _expected("f_sqrt", a, a)
+    for seed in range(4):
+        got = _results(cubins[80], "f_sqrt", a, a, by_rules=True, seed=seed)
+        assert np.array_equal(got, wanted), seed
+
+
 @pytest.mark.parametrize("name", ["d_mixed", "f_mixed"])
 def test_results_within_other_code(cubins: dict[int, Cubin], name: str) -> None:
     a, b = _numbers(64 if name[0] == "d" else 32, 1 << 12, 2)
