@@ -276,10 +276,14 @@ def _in_processes(
             # Each is tried alone, and given up if that happens again.
             more = True
             for job in list(out.values()):
-                yield _alone(function, job, begin)
+                yield in_own_process(function, job, begin)
 
 
-def _alone(function: Callable[[Job], Result], job: Job, begin: Begin | None) -> Done[Job, Result]:
+def in_own_process(
+    function: Callable[[Job], Result], job: Job, begin: Begin | None = None
+) -> Done[Job, Result]:
+    """The result of one job, in a new process; ``lost`` if that dies.  What ``function`` raises is
+    raised here."""
     with _processes(1, begin) as pool:
         try:
             return Done(job, pool.submit(_in_process, function, job).result())
@@ -364,4 +368,4 @@ def _in_cluster(
                 future.cancel()
 
 
-__all__ = ["HERE", "Begin", "Done", "Place", "in_order", "work_through"]
+__all__ = ["HERE", "Begin", "Done", "Place", "in_order", "in_own_process", "work_through"]

@@ -20,14 +20,13 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 
 from sassxlate import collector
 from sassxlate.disasm.containers import Cubin, load
-from sassxlate.errors import SassxlateError
+from sassxlate.errors import SassxlateError, UsageError
+from sassxlate.executors import Begin, Place, in_order
 from sassxlate.lowering.pipeline import translate_kernel
 
 
@@ -131,19 +130,17 @@ def reasons(rows: Sequence[Row]) -> list[str]:
 
 def rows_of(chosen: Sequence[tuple[str, Cubin, str]], jobs: int) -> Iterator[Row]:
     """The rows in order, made by ``jobs`` processes."""
-    if jobs == 1:
-        yield from (translate(*one) for one in chosen)
-        return
     # Forked processes find the cubins in memory; only a kernel's number is sent to them.
-    with ProcessPoolExecutor(jobs, get_context("fork"), _take, (chosen,)) as pool:
-        yield from pool.map(_numbered, range(len(chosen)))
+    lost = UsageError("SX0888", "the process that translated a kernel died")
+    begin = Begin(_take, (chosen,))
+    yield from in_order(Place(jobs), _numbered, range(len(chosen)), lost=lost, begin=begin)
 
 
 _taken: list[tuple[str, Cubin, str]] = []
 
 
 def _take(chosen: Sequence[tuple[str, Cubin, str]]) -> None:
-    _taken.extend(chosen)
+    _taken[:] = chosen
 
 
 def _numbered(number: int) -> Row:

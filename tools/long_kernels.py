@@ -14,13 +14,13 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 
 from sassxlate import collector
 from sassxlate.disasm.containers import Cubin
+from sassxlate.errors import UsageError
+from sassxlate.executors import in_own_process
 from sassxlate.lowering.pipeline import translate_kernel
 from tools.kernel_digests import kernels
 
@@ -66,8 +66,10 @@ def costs(chosen: Sequence[tuple[Cubin, str]]) -> Iterator[Cost]:
 
 
 def _in_process(task: tuple[int, bool]) -> tuple[int, int, float, int]:
-    with ProcessPoolExecutor(1, get_context("fork")) as pool:
-        return pool.submit(_translate, task).result()
+    done = in_own_process(_translate, task)
+    if done.result is None:
+        raise UsageError("SX0888", f"the process that translated {_chosen[task[0]][1]} died")
+    return done.result
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -14,15 +14,17 @@ import hashlib
 import json
 import multiprocessing
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 
-from sassxlate.errors import ModelError, Where
+from sassxlate.errors import ModelError, UsageError, Where
+from sassxlate.executors import Begin, Place, in_order
 from sassxlate.llm.inference.automaton import AnswerAutomaton, TokenMask, draw
 from sassxlate.llm.inference.qwen2 import Floats, Qwen2, Session, read_json
 from sassxlate.llm.inference.qwen2_native import Fast, FastSession, fast
@@ -30,7 +32,8 @@ from sassxlate.llm.language import tokenizer
 from sassxlate.lowering.region.text import RegionText
 
 Words = tuple[str, ...]
-Begin: TypeAlias = Callable[[int, int], Session | FastSession]
+Answer: TypeAlias = tuple[tuple[int, int], Words | None]  # question and sample, and what is said
+NewSession: TypeAlias = Callable[[int, int], Session | FastSession]
 SLOTS = 64  # sequences at once: more wait longer for the last, fewer read the weights more often
 ROWS = 160  # rows of a product above which more bring nothing: new questions wait for the next
 TEMPERATURE = 0.7
@@ -77,7 +80,7 @@ class BlockModel:
         """The model in machine code; None if this CPU has none, and NumPy does it."""
         return fast(self.model)
 
-    def _begin(self) -> Begin:
+    def _begin(self) -> NewSession:
         """The constructor of sessions, given a number of sequences and a length."""
         if self.fast is None:
             return partial(Session, self.model)
@@ -121,38 +124,35 @@ class BlockModel:
         vtemps: Sequence[int],
         workers: int,
     ) -> dict[tuple[int, int], Words | None]:
-        """Forked workers: each process takes every n-th job, and returns only words."""
+        """Forked workers: each process takes every n-th job, and returns only words.  UsageError
+        SX0888 if one dies, again when it is alone."""
         begin = self._begin()  # before forking, once for all
-        context = multiprocessing.get_context("fork")
-        done = context.Value("l", 0)
+        done = multiprocessing.get_context("fork").Value("l", 0)
 
-        def run(part: int) -> list[tuple[tuple[int, int], Words | None]]:
-            out: list[tuple[tuple[int, int], Words | None]] = []
+        def run(part: int) -> list[Answer]:
+            out: list[Answer] = []
             for answer in self._run(begin, jobs[part::workers], questions, vtemps):
                 out.append(answer)
                 with done.get_lock():
                     done.value += 1
             return out
 
-        _shared.run = run
-        try:
-            with context.Pool(workers, _one_thread) as pool:
-                waiting = pool.map_async(_work, range(workers), chunksize=1)
-                while not waiting.ready():
-                    waiting.wait(_TELL_S)
-                    self.told(done.value, count)
-                parts = waiting.get()
-        finally:
-            _shared.run = None
-        return {key: words for part in parts for key, words in part}
+        lost = UsageError("SX0888", "the processes that a model answered in died")
+        with _Telling(lambda: self.told(done.value, count)) as telling:
+            # The second part is asked for when the processes run: none inherits the thread.
+            parts = (part for part in range(workers) if not part or telling.start())
+            first = Begin(_begin_process, (run,))
+            work = in_order(Place(workers), _work, parts, lost=lost, begin=first)
+            with contextlib.closing(work):
+                return {key: words for part in work for key, words in part}
 
     def _run(
         self,
-        begin: Begin,
+        begin: NewSession,
         jobs: Sequence[_Job],
         questions: Sequence[RegionText],
         vtemps: Sequence[int],
-    ) -> Iterator[tuple[tuple[int, int], Words | None]]:
+    ) -> Iterator[Answer]:
         if not jobs:
             return
         length = max(len(j.tokens) + j.most for j in jobs) + 1
@@ -269,16 +269,49 @@ def _random(seed: int, job: _Job) -> np.random.Generator:
     return np.random.default_rng(int.from_bytes(data, "little"))
 
 
-class _Shared:
-    """State that forked processes inherit."""
+class _Telling:
+    """Calls a function from time to time, in a thread, from its start until the end."""
 
-    run: Callable[[int], list[tuple[tuple[int, int], Words | None]]] | None = None
+    def __init__(self, tell: Callable[[], None]) -> None:
+        self._tell = tell
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._often, daemon=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def start(self) -> bool:
+        """True; once is enough."""
+        if self._thread.ident is None:
+            self._thread.start()
+        return True
+
+    def _often(self) -> None:
+        while not self._ended.wait(_TELL_S):
+            self._tell()
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._tell()
+
+
+class _Shared:
+    """State of a forked process."""
+
+    run: Callable[[int], list[Answer]] | None = None
 
 
 _shared = _Shared()
 
 
-def _work(part: int) -> list[tuple[tuple[int, int], Words | None]]:
+def _begin_process(run: Callable[[int], list[Answer]]) -> None:
+    _one_thread()
+    _shared.run = run
+
+
+def _work(part: int) -> list[Answer]:
     assert _shared.run is not None
     return _shared.run(part)
 

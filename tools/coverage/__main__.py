@@ -19,7 +19,6 @@ import argparse
 import collections
 import json
 import lzma
-import multiprocessing
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -32,6 +31,7 @@ from sassxlate.disasm.sass.codec.decode import generation_of, index
 from sassxlate.disasm.sass.instruction import Instruction
 from sassxlate.disasm.sass.tables.spec import Bits, C, I, L, M, R, Row, When, bits
 from sassxlate.errors import DecodeError
+from sassxlate.executors import Place, work_through
 from tools.coverage import corpus as sass_corpus
 
 from .tables import (
@@ -187,8 +187,8 @@ def rules(
     as they are done."""
     own = [f for f in forms if generation_of(f.arch) == generation_of(arch)]
     work = [(form.word, form.arch, arch, seconds) for form in own]
-    with multiprocessing.get_context("fork").Pool(jobs) as pool:
-        yield from pool.imap_unordered(_rule, work)
+    for done in work_through(Place(jobs), _rule, work):
+        yield done.result or (f"{done.job[0]:032x}", "unknown", "the process that proved it died")
 
 
 def _rule(work: tuple[int, int, int, float]) -> tuple[str, str, str]:

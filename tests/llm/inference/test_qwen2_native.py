@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
+import signal
 from dataclasses import replace
 from itertools import takewhile
 from operator import eq
@@ -13,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sassxlate.errors import ModelError
+from sassxlate.errors import ModelError, UsageError
 from sassxlate.llm.inference import block_model
 from sassxlate.llm.inference import qwen2_native as module
 from sassxlate.llm.inference.block_model import BlockModel
@@ -147,6 +149,22 @@ def test_processes(tmp_path: Path) -> None:
     first = two.answers(asked, 2, [24] * 6)
     assert isinstance(two.fast, Fast)
     assert first == one.answers(asked, 2, [24] * 6) == two.answers(asked, 2, [24] * 6)
+    assert not multiprocessing.active_children()
+
+
+def test_a_process_that_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends with an error, where multiprocessing's pool waits for ever."""
+    save(tmp_path, SMALL, random_weights(SMALL, 1))
+    here = os.getpid()
+
+    def dies(*_: object) -> list[object]:
+        assert os.getpid() != here
+        os.kill(os.getpid(), signal.SIGKILL)
+        return []
+
+    monkeypatch.setattr(BlockModel, "_run", dies)
+    with pytest.raises(UsageError, match="SX0888"):
+        BlockModel(tmp_path, workers=2).answers(questions()[:6], 2, [24] * 6)
     assert not multiprocessing.active_children()
 
 
