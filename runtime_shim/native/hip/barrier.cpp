@@ -17,7 +17,7 @@ Way arrive(SxWave *w) {
   if (group.live == 1) return {nullptr, nullptr};  // no other wave to wait for
   wave->event = Event::Barrier;
   if (group.arrived + 1 < group.live) {
-    Wave *next = next_ready(*wave);
+    Wave *next = next_ready(group, *wave);
     if (!next) return {wave, nullptr};
     wave->state = WaveState::AtBarrier;
     ++group.arrived;
@@ -26,9 +26,9 @@ Way arrive(SxWave *w) {
   if (group.launch->aborted.load(std::memory_order_relaxed)) return {wave, nullptr};
   release(group);
   // There is another: more than one is live, and none of them waits now.
-  for (size_t index = wave->index;;) {
-    if (++index == group.waves.size()) index = 0;
-    if (group.waves[index].state == WaveState::Ready) return {wave, &group.waves[index]};
+  for (Wave *next = wave;;) {
+    next = &after(group, *next);
+    if (next->state == WaveState::Ready) return {wave, next};
   }
 }
 

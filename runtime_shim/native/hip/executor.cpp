@@ -161,9 +161,9 @@ class Worker {
     }
     Group *group = spare_group();
     group->launch = &launch;
-    std::copy(batch_.id, batch_.id + 3, group->id);
+    for (unsigned axis = 0; axis < 3; ++axis) group->id[axis] = batch_.id[axis];
     to_next(batch_);
-    if (config().strict && !launch.cooperative) place_of(strict_order(index, launch.total), launch, group->id);
+    if (config_.strict && !launch.cooperative) place_of(strict_order(index, launch.total), launch, group->id);
     begin(*group);
     resident_.push_back(group);
     waves_ += launch.waves();
@@ -205,10 +205,23 @@ class Worker {
     if (!group.lds) return false;
     if (scratch <= group.scratch_capacity) return true;
     if (group.scratch) munmap(group.scratch, group.scratch_capacity);
+    for (Wave &wave : group.waves) wave.filled = 0;
     void *at = mmap(nullptr, scratch, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     group.scratch = at == MAP_FAILED ? nullptr : static_cast<uint8_t *>(at);
     group.scratch_capacity = group.scratch ? scratch : 0;
     return group.scratch != nullptr;
+  }
+
+  // Of a launch with another number of waves than the workgroup had.
+  static void make_waves(Group &group, unsigned count) {
+    group.waves.clear();
+    group.waves.resize(count);
+    group.begin = group.waves.data();
+    group.end = group.begin + count;
+    for (unsigned i = 0; i < count; ++i) {
+      group.waves[i].group = &group;
+      group.waves[i].index = i;
+    }
   }
 
   void begin(Group &group) {
@@ -216,22 +229,18 @@ class Worker {
     group.fibers = &fibers_;
     unsigned count = launch.waves();
     size_t scratch = size_t{count} * 32 * launch.scratch_size;
-    group.waves.resize(count);
+    if (group.waves.size() != count) make_waves(group, count);
     group.live = count;
     group.arrived = group.turns = 0;
     group.executed = 0;
-    for (unsigned i = 0; i < count; ++i) {
-      Wave &wave = group.waves[i];
-      wave.group = &group;
-      wave.fiber = nullptr;
-      wave.state = WaveState::New;
-      wave.index = i;
-      wave.range_generation = 0;
-      wave.oldest = 0;
-      wave.turns = 0;
+    for (Wave *wave = group.begin; wave != group.end; ++wave) {
+      wave->fiber = nullptr;
+      wave->state = WaveState::New;
+      wave->range_generation = 0;
+      wave->turns = 0;
     }
     if (!provide(group, scratch)) return record_fault(group, out_of_memory());
-    if (config().strict) {
+    if (config_.strict) {
       uint64_t salt = strict_mix(group.id[0], uint64_t{group.id[1]} << 32 | group.id[2]);
       strict_fill(group.lds, launch.lds_size, salt);
       if (scratch) strict_fill(group.scratch, scratch, salt + 1);
@@ -326,6 +335,7 @@ class Worker {
     uint64_t groups = 0, executed = 0;
   };
 
+  const Config &config_ = config();
   std::vector<Group *> resident_;
   std::vector<Group *> spare_;
   IdleFibers fibers_;

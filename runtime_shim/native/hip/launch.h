@@ -34,6 +34,7 @@ struct Launch {
   uint32_t number = 0;  // of launches so far that have begun; never 0 then
   unsigned group_id_register[3] = {0, 0, 0};  // SGPR of each workgroup id, kNoRegister where not enabled
   std::vector<SxWave> templates;              // a wave's initial state, without what differs by workgroup
+  int64_t fuel = 0;                           // theirs
   // Not a constant, for which compilers write a slow instruction in place of a call of memcpy.
   size_t template_size = sizeof(SxWave);
 

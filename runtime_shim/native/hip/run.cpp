@@ -105,7 +105,7 @@ void make_templates(Launch &launch, uint64_t packet, uint64_t queue) {
   place_sgprs(launch, info, packet, queue, wave);
   wave.lds_size = launch.lds_size;
   wave.scratch_size = launch.scratch_size;
-  wave.fuel = config().fuel;
+  wave.fuel = launch.fuel = config().fuel;
   wave.counts = launch.counts.blocks();
   wave.arguments = launch.arguments;
   wave.strict_seed = config().strict ? strict_wave_seed() : 0;

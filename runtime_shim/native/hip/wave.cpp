@@ -142,16 +142,6 @@ FaultRecord out_of_memory() {
   return fault;
 }
 
-Wave *next_ready(Wave &wave) {
-  Group &group = *wave.group;
-  size_t index = size_t{wave.index} + 1;
-  if (index == group.waves.size()) index = 0;
-  if (index == group.first_wave) return nullptr;
-  Wave &next = group.waves[index];
-  if (next.state == WaveState::New && !begin_wave(group, next)) return nullptr;
-  return next.state == WaveState::Ready ? &next : nullptr;
-}
-
 void release(Group &group) {
   group.arrived = 0;
   for (Wave &wave : group.waves)
@@ -187,25 +177,28 @@ void IdleFibers::abandon(Wave &wave) {
 
 namespace {
 
-// A wave's registers are only written when it is first run, which keeps them in the cache.  Of one workgroup of a launch
-// to the next only a few differ, since compiled code has its registers elsewhere.
-void fill_registers(const Group &group, Wave &wave) {
-  const Launch &launch = *group.launch;
-  const SxWave &first = launch.templates[wave.index];
-  static const bool strict = config().strict;
-  if (wave.filled != launch.number || strict) {
-    memcpy(&wave.regs, &first, launch.template_size);
-    wave.filled = launch.number;
-  } else {
-    wave.regs.fuel = first.fuel;
-    wave.regs.executed = 0;
-  }
-  for (int axis = 0; axis < 3; ++axis) wave.regs.sgpr[launch.group_id_register[axis]] = group.id[axis];
+// All of a wave's registers but the workgroup's numbers.
+__attribute__((noinline)) void fill_all(const Group &group, const Launch &launch, Wave &wave) {
+  const bool strict = config().strict;
+  memcpy(&wave.regs, &launch.templates[wave.index], launch.template_size);
   wave.regs.lds = group.lds;
   wave.regs.scratch = group.scratch + size_t{wave.index} * 32 * launch.scratch_size;
   wave.regs.rt = &g_runtime;
   wave.regs.host = &wave;
   if (strict) wave.regs.fuel = fuel_for(wave);
+  wave.filled = strict ? 0 : launch.number;
+}
+
+// A wave's registers are only written when it is first run, which keeps them in the cache.  Of one workgroup of a launch
+// to the next only a few differ, since compiled code has its registers elsewhere.
+inline void fill_registers(const Group &group, const Launch &launch, Wave &wave) {
+  if (wave.filled != launch.number) {
+    fill_all(group, launch, wave);
+  } else {
+    wave.regs.fuel = launch.fuel;
+    wave.regs.executed = 0;
+  }
+  for (int axis = 0; axis < 3; ++axis) wave.regs.sgpr[launch.group_id_register[axis]] = group.id[axis];
   wave.state = WaveState::Ready;
 }
 
@@ -218,7 +211,7 @@ bool begin_wave(Group &group, Wave &wave) {
     record_fault(group, out_of_memory());
     return false;
   }
-  fill_registers(group, wave);
+  fill_registers(group, *group.launch, wave);
   return true;
 }
 
@@ -226,22 +219,17 @@ namespace {
 
 // The wave has ended.  The next one of its workgroup that is to run in this fiber, or null where that is for others to
 // say, and the wave's end to be dealt with.
-Wave *follow(Wave &wave) {
-  Group &group = *wave.group;
-  const Launch &launch = *group.launch;
-  size_t index = size_t{wave.index} + 1;
-  if (index == group.waves.size()) index = 0;
-  Wave &next = group.waves[index];
+inline Wave *follow(Group &group, const Launch &launch, Wave &wave) {
+  Wave &next = after(group, wave);
   if (next.state != WaveState::New || launch.aborted.load(std::memory_order_relaxed) ||
       launch.overdue.load(std::memory_order_relaxed))
     return nullptr;
   next.fiber = wave.fiber;
-  next.fiber->user = &next;
   wave.fiber = nullptr;
   wave.state = WaveState::Ended;
   group.executed += wave.regs.executed;
   --group.live;
-  fill_registers(group, next);
+  fill_registers(group, launch, next);
   return &next;
 }
 
@@ -250,7 +238,7 @@ Wave *follow(Wave &wave) {
 __attribute__((always_inline)) inline void part(Wave &wave) {
   Group &group = *wave.group;
   Fiber *fiber = wave.fiber;
-  Wave *next = group.arrived + 1 < group.live ? next_ready(wave) : nullptr;
+  Wave *next = group.arrived + 1 < group.live ? next_ready(group, wave) : nullptr;
   if (!next) return suspend(&wave, Event::Ended);
   wave.state = WaveState::Ended;
   group.executed += wave.regs.executed;
@@ -264,10 +252,12 @@ __attribute__((always_inline)) inline void part(Wave &wave) {
 void wave_body(Fiber *fiber) {
   for (;;) {  // a fiber whose wave has ended runs the next one from the same stack
     Wave *wave = static_cast<Wave *>(fiber->user), *next = wave;
+    Group &group = *wave->group;
+    const Launch &launch = *group.launch;
     while (next) {
       wave = next;
-      wave->group->launch->function->entry.load(std::memory_order_acquire)(&wave->regs);
-      next = follow(*wave);
+      launch.function->entry.load(std::memory_order_acquire)(&wave->regs);
+      next = follow(group, launch, *wave);
     }
     part(*wave);
   }

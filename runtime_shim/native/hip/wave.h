@@ -44,7 +44,8 @@ struct alignas(64) Wave {
   WaveState state;
   Event event;
   uint32_t index;
-  uint32_t filled;  // the number of the launch whose registers it holds; 0: none
+  // The number of the launch whose registers it holds, with the workgroup's memory as it is; 0: none.
+  uint32_t filled;
   uint64_t turns;  // times that it received fuel
   // The ranges that the slow path found last, valid while the generation stays; the next one takes the place `oldest`.
   uint64_t range_generation;
@@ -62,6 +63,7 @@ struct Group {
   unsigned turns = 0;  // times it yielded since workgroups were last added
   uint64_t executed = 0;  // instructions of the waves that have ended
   std::vector<Wave> waves;
+  Wave *begin = nullptr, *end = nullptr;  // of these
   uint8_t *lds = nullptr;
   uint8_t *scratch = nullptr;
   size_t scratch_capacity = 0;
@@ -80,8 +82,19 @@ extern SxRuntime g_runtime;
 // (also by this: no memory, or no time is left).
 bool begin_wave(Group &group, Wave &wave);
 
+// The wave after another one; after the last the first.
+inline Wave &after(const Group &group, Wave &wave) {
+  Wave *next = &wave + 1;
+  return next == group.end ? *group.begin : *next;
+}
+
 // The wave that the scheduler would run next, if it is of the same round, and ready or made so; otherwise null.
-Wave *next_ready(Wave &wave);
+inline Wave *next_ready(Group &group, Wave &wave) {
+  Wave &next = after(group, wave);
+  if (next.index == group.first_wave) return nullptr;
+  if (next.state == WaveState::New && !begin_wave(group, next)) return nullptr;
+  return next.state == WaveState::Ready ? &next : nullptr;
+}
 
 // All live waves have arrived at the barrier: they are ready.
 void release(Group &group);
