@@ -75,8 +75,8 @@ def _used(
     from sassxlate.lowering.report import side_by_side
     from sassxlate.lowering.target import target_named
     from sassxlate.runtime_shim.cache import hybrid
+    from sassxlate.runtime_shim.cache.keys import host_key
     from sassxlate.runtime_shim.cache.store import Cache
-    from sassxlate.runtime_shim.service.work import host_key
 
     module = kernel.module_key
     where = f"module {module[:8]}"

@@ -22,7 +22,7 @@ MAGIC = b"sassxlate-launches 1\n"
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """One launch.  ``before`` and ``after`` are the pieces of device memory by address; ``key`` is
-    the key of the kernel's host code (:func:`.work.host_key`)."""
+    the key of the kernel's host code (:func:`.cache.keys.host_key`)."""
 
     number: int
     kernel: str

@@ -12,13 +12,15 @@ from sassxlate.disasm.inputs import kernel_matches
 from sassxlate.errors import SassxlateError
 from sassxlate.executors import Place, work_through
 from sassxlate.lowering.target import Target
+from sassxlate.runtime_shim.cache.keys import host_key, module_key
 from sassxlate.runtime_shim.cache.store import Cache
 from sassxlate.runtime_shim.service.early import library
 from sassxlate.runtime_shim.service.early.warm import Progress, warm
+from sassxlate.runtime_shim.service.engine import default_engine
 from sassxlate.runtime_shim.service.request import text_of
 from sassxlate.runtime_shim.service.scheduler import default_width
 from sassxlate.runtime_shim.service.server import JOB_LIMIT_S
-from sassxlate.runtime_shim.service.work import Work, default_engine, host_key, module_key
+from sassxlate.runtime_shim.service.work import Work
 
 Isa = Literal["avx512", "avx2"]
 ISAS: tuple[Isa, ...] = ("avx512", "avx2")

@@ -195,8 +195,8 @@ def _record(
 def _of(cache: Path, recorded: Recorded) -> _Used | None:
     """The cache's data on the kernel of a launch."""
     from sassxlate.disasm.containers import parse_cubin
+    from sassxlate.runtime_shim.cache.keys import host_key
     from sassxlate.runtime_shim.cache.store import load, name_key, need
-    from sassxlate.runtime_shim.service.work import host_key
 
     name = recorded.kernel
     for path in sorted(cache.glob(f"kernel/*/*-{name_key(name)}.hsaco")):

@@ -52,9 +52,9 @@ def of_program(program: str, args: tuple[str, ...], arch: str | None = None) -> 
     from sassxlate.disasm.containers import parse_cubin
     from sassxlate.lowering.emulate.counts import of_code_object
     from sassxlate.runtime_shim import paths
+    from sassxlate.runtime_shim.cache.keys import host_key
     from sassxlate.runtime_shim.cache.store import load, name_key, need
     from sassxlate.runtime_shim.replay import counting
-    from sassxlate.runtime_shim.service.work import host_key
 
     out: list[Runs] = []
     with tempfile.TemporaryDirectory(prefix="sassxlate-counts-") as folder:

@@ -20,9 +20,9 @@ _WORDS = 8  # 64-bit words before the blocks'
 
 @dataclass(frozen=True, slots=True)
 class Executions:
-    """The counts of one image in one process.  ``key`` is :func:`.work.host_key`'s, ``threads`` the
-    largest workgroup, ``shared`` the largest dynamic shared memory of one in bytes, ``blocks`` how
-    often waves began each block of the image, in the order of addresses."""
+    """The counts of one image in one process.  ``key`` is :func:`.cache.keys.host_key`'s,
+    ``threads`` the largest workgroup, ``shared`` the largest dynamic shared memory of one in bytes,
+    ``blocks`` how often waves began each block of the image, in the order of addresses."""
 
     key: str
     kernel: str

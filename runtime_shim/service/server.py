@@ -30,6 +30,7 @@ from sassxlate.runtime_shim.cache.tag import cache_tag
 from sassxlate.runtime_shim.service import status, wire
 from sassxlate.runtime_shim.service.ahead import Ahead
 from sassxlate.runtime_shim.service.early.preparation import Preparation
+from sassxlate.runtime_shim.service.engine import Engine
 from sassxlate.runtime_shim.service.jobs import (
     Answer,
     Job,
@@ -41,7 +42,7 @@ from sassxlate.runtime_shim.service.jobs import (
 )
 from sassxlate.runtime_shim.service.request import checked, text_of
 from sassxlate.runtime_shim.service.scheduler import Scheduler, default_width
-from sassxlate.runtime_shim.service.work import Engine, Work, failure
+from sassxlate.runtime_shim.service.work import Work, failure
 
 log = logging.getLogger("sassxlate.service")
 

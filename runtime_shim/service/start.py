@@ -23,8 +23,8 @@ from sassxlate.runtime_shim import paths
 from sassxlate.runtime_shim.cache.store import Cache, evict, size_cap
 from sassxlate.runtime_shim.cache.tag import cache_tag
 from sassxlate.runtime_shim.service.client import listen
+from sassxlate.runtime_shim.service.engine import Engine, default_engine
 from sassxlate.runtime_shim.service.server import IDLE_S, JOB_LIMIT_S, Service
-from sassxlate.runtime_shim.service.work import Engine, default_engine
 
 log = logging.getLogger("sassxlate.service")
 

@@ -8,29 +8,27 @@ code, a CUDA error number and one line of text.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from sassxlate import collector
-from sassxlate.disasm.containers.values import Cubin, Fatbin, Kernel
+from sassxlate.disasm.containers.values import Cubin
 from sassxlate.errors import SassxlateError, ServiceError, ShimError
 from sassxlate.lowering.abi.link import function_addresses
 from sassxlate.lowering.codeobject.debug_lines import CubinLines
-from sassxlate.lowering.target import DEFAULT, Target
-from sassxlate.runtime_shim import paths, trusted
+from sassxlate.runtime_shim import trusted
 from sassxlate.runtime_shim.cache import hybrid
+from sassxlate.runtime_shim.cache.keys import host_key, module_key
 from sassxlate.runtime_shim.cache.store import Cache, key_of, name_key, unseal
 from sassxlate.runtime_shim.ptx.assemble import Assembled
 from sassxlate.runtime_shim.ptx.errors import CUDA_ERRORS, PtxError
 from sassxlate.runtime_shim.ptx.source import choose_ptx
-from sassxlate.runtime_shim.service import just_in_time, manifest, prebuilt
+from sassxlate.runtime_shim.service import just_in_time, manifest
 from sassxlate.runtime_shim.service.ahead import kernels_of
 from sassxlate.runtime_shim.service.early import library
+from sassxlate.runtime_shim.service.engine import Engine
 from sassxlate.runtime_shim.service.jobs import Answer, Request, kind_of
 from sassxlate.runtime_shim.service.request import path_of, text_of
 
@@ -40,126 +38,6 @@ CUDA_ERROR_NOT_SUPPORTED = 801
 CUDA_ERROR_UNKNOWN = 999
 FATBIN_MAGIC = bytes.fromhex("50ed55ba")
 ELF_MAGIC = b"\x7fELF"
-
-
-class TranslatedKernel(Protocol):
-    """The translator's result for one kernel."""
-
-    @property
-    def code_object(self) -> bytes:
-        """The code object."""
-        ...
-
-    @property
-    def launch(self) -> object:
-        """The launch information; ``str()`` of it is the text that the driver library reads."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Engine:
-    """The parts below the service, as functions, so that tests can replace them."""
-
-    parse_fatbin: Callable[[bytes], Fatbin]
-    parse_cubin: Callable[[bytes], Cubin]
-    translate: Callable[[Cubin, Kernel], TranslatedKernel]
-    # code object, kernel, strict, counts, turns
-    compile: Callable[[bytes, str, bool, bool, bool], bytes]
-    supported: frozenset[int]
-    # Called with a cache that may store parts shared by many kernels.
-    share: Callable[[Cache], None] | None = None
-    # The pack of some shapes; of no shapes: of those that are known beforehand.
-    stencils: Callable[[Sequence[str]], bytes] | None = None
-    # `compile` without optimisation, in less time.
-    compile_quickly: Callable[[bytes, str, bool, bool, bool], bytes] | None = None
-    # Threads of the largest block, by kernel, where that is fewer than on an NVIDIA GPU.
-    fits: Callable[[Cubin], dict[str, int]] | None = None
-    # Imports what a first launch does without; called when there is nothing to do.
-    later: Callable[[], None] | None = None
-
-
-def default_engine(target: Target = DEFAULT) -> Engine:
-    """The real translator, for a target, and emulator compiler.  Imports the translator, which
-    takes about a third of a second; LLVM and what compiles host code only when it is used, or by
-    ``later``, so that workers forked after it share it."""
-    from sassxlate.disasm import containers
-    from sassxlate.lowering import emulate, pipeline
-    from sassxlate.lowering.abi.kernarg import LAYOUTS
-    from sassxlate.lowering.emulate.image import helper_objects
-    from sassxlate.lowering.select import allocation
-
-    def translate(cubin: Cubin, kernel: Kernel) -> TranslatedKernel:
-        done = pipeline.translate_kernel(cubin, kernel.name, target=target.of_rules)
-        if target.has_rules:
-            return done
-        from sassxlate.lowering.tier.translate import by_tier
-
-        return by_tier(done, target)
-
-    def compile_one(code: bytes, kernel: str, strict: bool, counts: bool, turns: bool) -> bytes:
-        return emulate.compile_code_object(code, kernel, strict=strict, counts=counts, turns=turns)
-
-    def compile_quickly(code: bytes, kernel: str, strict: bool, counts: bool, turns: bool) -> bytes:
-        return emulate.compile_code_object(
-            code, kernel, strict=strict, counts=counts, turns=turns, quick=True
-        )
-
-    def pack_of(shapes: Sequence[str]) -> bytes:
-        from sassxlate.lowering.emulate.options import host_isa
-
-        if not shapes and (made := prebuilt.read(paths.library_dir(), host_isa())) is not None:
-            return made
-        from sassxlate.lowering.emulate.stencils import known  # with LLVM
-
-        return known.pack_of(shapes)
-
-    def later() -> None:
-        from sassxlate.lowering.emulate import compiler
-
-        assert compiler
-
-    return Engine(
-        parse_fatbin=containers.parse_fatbin,
-        parse_cubin=containers.parse_cubin,
-        translate=translate,
-        compile=compile_one,
-        stencils=pack_of,
-        compile_quickly=compile_quickly,
-        supported=frozenset(LAYOUTS),
-        fits=partial(allocation.expected_threads, target=target),
-        share=lambda cache: helper_objects.keep_in(_Objects(cache)),
-        later=later,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Objects:
-    """Objects of the emulator's helper functions, kept in the cache beside the host code."""
-
-    cache: Cache
-
-    def read(self, key: str) -> bytes | None:
-        return self.cache.read("host", f"{key}.o")
-
-    def write(self, key: str, data: bytes) -> None:
-        # An object that cannot be stored is made again.
-        with contextlib.suppress(OSError):
-            self.cache.write("host", f"{key}.o", data)
-
-
-def module_key(image: bytes, capability: int, jit: str = "") -> str:
-    """The key of an image on a device of ``capability``: BLAKE2b-128 of bytes, NUL and number, and
-    of NUL and the compiler's options if there are any."""
-    return key_of(image, str(capability).encode(), *([jit.encode()] if jit else []))
-
-
-def host_key(
-    code_object: bytes, kernel: str, strict: bool, counts: bool = False, turns: bool = False
-) -> str:
-    """The key of a kernel's host code."""
-    kind = b"strict" if strict else b"plain"
-    name = kernel.encode("utf-8", "surrogateescape")
-    return key_of(code_object, name, kind + b" counts" * counts + b" turns" * turns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from sassxlate import __version__
 from sassxlate.cli.grammar import Command
 from sassxlate.cli.options import (
     emulated_card_option,
@@ -21,12 +20,12 @@ from sassxlate.cli.options import (
     show_defects,
     target_option,
 )
+from sassxlate.cli.run_results import dump_used, explain, keep_record, summarize, write_report
 from sassxlate.disasm.amdgpu_machines import RDNA3, spelled
 from sassxlate.errors import SassxlateError, UsageError
 from sassxlate.files import replace_file
 from sassxlate.lowering.report.pages import begin
 from sassxlate.runtime_shim import application, hip_probe, paths, trusted
-from sassxlate.runtime_shim.application import RunReport
 from sassxlate.runtime_shim.cache import hybrid, runs
 from sassxlate.runtime_shim.cache.store import AREAS, Cache, key_of, size_cap
 from sassxlate.runtime_shim.cache.tag import cache_tag
@@ -36,10 +35,8 @@ from sassxlate.runtime_shim.writer import Writer, writer
 
 if TYPE_CHECKING:
     from sassxlate.disasm.containers import Cubin
-    from sassxlate.lowering.report.pages import Pages
 
 EXIT_REFUSED = 3
-EXIT_NOT_FOUND = 127
 
 
 @click.command(
@@ -285,7 +282,7 @@ def command(
         with suppress(OSError):
             mark.parent.mkdir(parents=True, exist_ok=True)
             replace_file(mark, b"")
-    _record(used, Cache(cache, tag, size_cap()), called, tier != "baseline" and hip is None)
+    keep_record(used, Cache(cache, tag, size_cap()), called, tier != "baseline" and hip is None)
     if trace and trace_format == "perfetto":
         from sassxlate.runtime_shim import perfetto
 
@@ -298,26 +295,15 @@ def command(
     if listed is not None:
         listed.cleanup()
     if dump_dir is not None:
-        _dump(used, cache, tag, dump_dir, wanted)
-    _explain(status, path, env)
+        dump_used(used, cache, tag, dump_dir, wanted)
+    explain(status, path, env)
     if pages is not None:
-        _write(pages, used, cache, tag, counts, strict)
+        write_report(pages, used, cache, tag, counts, strict)
     if used.refusals:
-        _summary(used, path, tag, f"{'hip' if hip else 'emulator'} ({wanted})")
+        summarize(used, path, tag, f"{'hip' if hip else 'emulator'} ({wanted})")
         if not keep_status:
             status = EXIT_REFUSED
     raise SystemExit(status)
-
-
-def _record(used: RunReport, cache: Cache, called: tuple[str, ...], compiled: bool) -> None:
-    """Keeps which kernels of which files were used, for the next start with other versions."""
-    names: dict[str, list[str]] = {}
-    for kernel in used.kernels:
-        names.setdefault(kernel.module_key, []).append(kernel.name)
-    files = [(m.file, m.cc, names.get(m.key, ())) for m in used.modules]
-    if files:
-        with suppress(OSError):
-            runs.keep(cache, called, compiled, files)
 
 
 def _written_before(path: Path, engines: Writer, capability: str) -> None:
@@ -345,29 +331,6 @@ def _written_before(path: Path, engines: Writer, capability: str) -> None:
             show_defects(answers, name, str(path))
         except SassxlateError as error:
             click.echo(f"sassxlate: {error.at(file=str(path))}", err=True)
-
-
-def _write(
-    pages: Pages,
-    used: RunReport,
-    cache: Path,
-    tag: str,
-    counts: tempfile.TemporaryDirectory[str] | None,
-    strict: bool,
-) -> None:
-    """Writes the report; if that fails, the application's status still decides."""
-    from sassxlate.runtime_shim.run_report import (
-        write,  # a heavy import that starts threads: only after the application
-    )
-
-    pages.counted = counts is not None
-    try:
-        write(pages, used, cache, tag, None if counts is None else Path(counts.name), strict)
-    except SassxlateError as error:
-        click.echo(f"sassxlate: {error}", err=True)
-    finally:
-        if counts is not None:
-            counts.cleanup()
 
 
 def _plain(libraries: Path) -> Path:
@@ -429,75 +392,7 @@ def _mark_of(path: Path) -> str:
     return key_of(os.fsencode(what))
 
 
-def _explain(status: int, path: Path, env: dict[str, str]) -> None:
-    if status == EXIT_NOT_FOUND:
-        for name in application.missing_libraries(path, env):
-            click.echo(f"sassxlate: SX0705: {path} needs {name}, which is not found", err=True)
-    elif status > 128:
-        click.echo(f"sassxlate: {path.name} was killed by signal {status - 128}", err=True)
-
-
-def _summary(report: RunReport, path: Path, tag: str, device: str) -> None:
-    many = len(report.refusals)
-    lines = [
-        f"{many} {'refusal' if many == 1 else 'refusals'} in this run; attach to a report:",
-        f"  sassxlate {__version__}, tag {tag}, device {device}",
-        f"  {path.name}, blake2b {_digest(path)}",
-        *(f"  {refusal.line}" for refusal in report.refusals),
-        report.warning(path.name),  # the last line: a long list may scroll away
-    ]
-    for line in lines:
-        click.echo(f"sassxlate: {line}", err=True)
-
-
-def _digest(path: Path) -> str:
-    try:
-        return key_of(path.read_bytes())
-    except OSError as error:
-        return f"unknown ({error.strerror})"
-
-
-def _listed(data: bytes, name: str) -> str:
-    """The code of a kernel with blocks by a model, with the SASS of each line by the source map."""
-    from sassxlate.disasm.listing.rdna3_section import decode_code
-    from sassxlate.lowering.codeobject import code_object, source_map
-
-    obj = code_object.read(data)
-    kernel = obj.kernel(name)
-    rows = source_map.parse(source_map.find(data)).get(name, ())
-    lines: list[str] = []
-    for line in decode_code(obj.text[kernel.entry : kernel.entry + kernel.size]):
-        came = source_map.at(rows, line.address)
-        lines.append(f"  {line.text:<56} // {line.address:06x}{f' ; {came}' if came else ''}\n")
-    return "".join(lines)
-
-
 def _target_by_default() -> bool:
     """Whether neither an option nor the environment names the target."""
     source = click.get_current_context().get_parameter_source("target")
     return source is ParameterSource.DEFAULT
-
-
-def _dump(report: RunReport, cache: Path, tag: str, directory: Path, target: str) -> None:
-    """Per kernel used: the cubin it came from, its code object, launch text and assembly."""
-    from sassxlate.disasm.containers import parse_cubin
-    from sassxlate.lowering.pipeline import translate_kernel
-    from sassxlate.lowering.target import target_named
-
-    store = Cache(cache, tag)
-    for kernel in report.kernels:
-        stem = f"{kernel.module_key}-{kernel.kernel_key}"
-        base = directory / f"{kernel.module_key[:8]}-{kernel.name[:100]}"
-        try:
-            cubin = store.need("module", f"{kernel.module_key}.cubin")
-            code = store.need("kernel", f"{stem}.hsaco")
-            (directory / f"{kernel.module_key[:8]}.cubin").write_bytes(cubin)
-            Path(f"{base}.hsaco").write_bytes(code)
-            Path(f"{base}.launch").write_bytes(store.need("kernel", f"{stem}.launch"))
-            module = parse_cubin(cubin)
-            translated = translate_kernel(module, kernel.name, target=target_named(target))
-            same = code == translated.code_object
-            text = translated.assembly if same else _listed(code, kernel.name)
-            Path(f"{base}.s").write_text(text)
-        except OSError as error:
-            click.echo(f"sassxlate: SX0719: --dump: {kernel.name}: {error}", err=True)

@@ -27,7 +27,7 @@ from sassxlate.output import print_json
 if TYPE_CHECKING:
     from sassxlate.disasm.containers.values import Cubin, Kernel
     from sassxlate.runtime_shim.service.early.warm import Progress
-    from sassxlate.runtime_shim.service.work import TranslatedKernel
+    from sassxlate.runtime_shim.service.engine import TranslatedKernel
 
 EXIT_REFUSED = 3
 EXIT_INTERRUPTED = 130
@@ -89,8 +89,8 @@ def command(
     from sassxlate.runtime_shim.cache.tag import cache_tag
     from sassxlate.runtime_shim.service.early.spread import place_of, warm_on_cluster
     from sassxlate.runtime_shim.service.early.warm import warm
+    from sassxlate.runtime_shim.service.engine import default_engine
     from sassxlate.runtime_shim.service.server import JOB_LIMIT_S
-    from sassxlate.runtime_shim.service.work import default_engine
     from sassxlate.runtime_shim.writer import writer
 
     if target not in RDNA3:

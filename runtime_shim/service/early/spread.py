@@ -22,12 +22,14 @@ from pathlib import Path
 from sassxlate.errors import ServiceError
 from sassxlate.executors import Begin, Place, work_through
 from sassxlate.lowering.target import target_named
+from sassxlate.runtime_shim.cache.keys import host_key
 from sassxlate.runtime_shim.cache.store import Cache, name_key
 from sassxlate.runtime_shim.cache.tag import cache_tag
 from sassxlate.runtime_shim.service.early.preparation import Preparation
 from sassxlate.runtime_shim.service.early.warm import Progress, Warmed, progress_of
+from sassxlate.runtime_shim.service.engine import default_engine
 from sassxlate.runtime_shim.service.jobs import Answer, Job, Request
-from sassxlate.runtime_shim.service.work import Work, default_engine, failure, host_key
+from sassxlate.runtime_shim.service.work import Work, failure
 
 Written = tuple[str, str, bytes]  # area, name, content
 

@@ -13,9 +13,10 @@ from pathlib import Path
 from sassxlate.runtime_shim import paths
 from sassxlate.runtime_shim.cache.store import Cache, remove_abandoned
 from sassxlate.runtime_shim.service.early.preparation import Preparation
+from sassxlate.runtime_shim.service.engine import Engine
 from sassxlate.runtime_shim.service.jobs import Answer, Job
 from sassxlate.runtime_shim.service.scheduler import Scheduler, default_width
-from sassxlate.runtime_shim.service.work import Engine, Work
+from sassxlate.runtime_shim.service.work import Work
 
 _LOOK_S = 0.5
 _FIRST_ESTIMATE = 3  # kernels

@@ -29,7 +29,7 @@ from sassxlate.lowering.tier.refusal import Refused
 from sassxlate.lowering.tier.report import chosen
 from sassxlate.lowering.tier.translate import by_tier
 from sassxlate.runtime_shim.selftest.contracts.contracts import CONTRACTS
-from sassxlate.runtime_shim.service.work import default_engine
+from sassxlate.runtime_shim.service.engine import default_engine
 from tests.lowering.emulated import load
 from tools.witness.llvm import llvm
 

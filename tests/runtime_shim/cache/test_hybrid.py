@@ -8,7 +8,8 @@ import pytest
 
 from sassxlate.runtime_shim.cache import hybrid
 from sassxlate.runtime_shim.cache.store import Cache, key_of, load
-from sassxlate.runtime_shim.service.work import Work, default_engine
+from sassxlate.runtime_shim.service.engine import default_engine
+from sassxlate.runtime_shim.service.work import Work
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -19,6 +19,7 @@ NEUTRAL = {
     "__init__.py",
     "collector.py",
     "errors.py",
+    "executors.py",
     "files.py",
     "notes.py",
     "output.py",

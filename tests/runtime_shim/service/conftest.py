@@ -18,7 +18,7 @@ from sassxlate.errors import ContainerError, EmulatorError, LoweringError, Where
 from sassxlate.runtime_shim.cache.store import Cache
 from sassxlate.runtime_shim.service import client, server
 from sassxlate.runtime_shim.service import start as starting
-from sassxlate.runtime_shim.service.work import Engine
+from sassxlate.runtime_shim.service.engine import Engine
 
 KERNEL = Kernel(
     name="_Z5saxpyifPKfPf",

@@ -14,7 +14,7 @@ import pytest
 
 from sassxlate.disasm.containers.values import Cubin, Kernel
 from sassxlate.runtime_shim.service import server
-from sassxlate.runtime_shim.service.work import Engine
+from sassxlate.runtime_shim.service.engine import Engine
 
 from .conftest import ENGINE, Running
 

@@ -21,7 +21,7 @@ from sassxlate.errors import ServiceError
 from sassxlate.runtime_shim import paths
 from sassxlate.runtime_shim.cache.store import key_of, need
 from sassxlate.runtime_shim.service import client
-from sassxlate.runtime_shim.service.work import Engine
+from sassxlate.runtime_shim.service.engine import Engine
 
 from .conftest import Running, broken, stand_in
 
@@ -321,7 +321,7 @@ def test_what_is_imported_later(start: Start, tmp_path: Path, image: Path) -> No
 _IMPORTS = """
 import sys
 import sassxlate.runtime_shim.service.start
-from sassxlate.runtime_shim.service.work import default_engine
+from sassxlate.runtime_shim.service.engine import default_engine
 engine = default_engine()
 early = {"numpy", "llvmlite", "networkx", "z3"} & set(sys.modules)
 engine.later()

@@ -22,7 +22,7 @@ from sassxlate.runtime_shim.cache.tag import cache_tag
 from sassxlate.runtime_shim.service import client
 from sassxlate.runtime_shim.service.early import library
 from sassxlate.runtime_shim.service.early.warm import Progress, warm
-from sassxlate.runtime_shim.service.work import default_engine
+from sassxlate.runtime_shim.service.engine import default_engine
 
 PROGRAMS = Path(__file__).resolve().parents[3] / "fixtures" / "programs"
 LIMIT_S = 120

@@ -20,8 +20,8 @@ from sassxlate.lowering.codeobject.code_object import KernelImage, write
 from sassxlate.lowering.codeobject.source_map import UNALIGNED
 from sassxlate.lowering.emulate.stencils import known
 from sassxlate.lowering.target import DEFAULT
+from sassxlate.runtime_shim.cache.keys import host_key
 from sassxlate.runtime_shim.cache.store import seal
-from sassxlate.runtime_shim.service.work import host_key
 
 from .conftest import Script
 from .hip_api import Hip

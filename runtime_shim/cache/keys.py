@@ -1,0 +1,23 @@
+"""The names of the cache's files: of a module, and of a kernel's host code."""
+
+from __future__ import annotations
+
+from sassxlate.runtime_shim.cache.store import key_of
+
+
+def module_key(image: bytes, capability: int, jit: str = "") -> str:
+    """The key of an image on a device of ``capability``: BLAKE2b-128 of bytes, NUL and number, and
+    of NUL and the compiler's options if there are any."""
+    return key_of(image, str(capability).encode(), *([jit.encode()] if jit else []))
+
+
+def host_key(
+    code_object: bytes, kernel: str, strict: bool, counts: bool = False, turns: bool = False
+) -> str:
+    """The key of a kernel's host code."""
+    kind = b"strict" if strict else b"plain"
+    name = kernel.encode("utf-8", "surrogateescape")
+    return key_of(code_object, name, kind + b" counts" * counts + b" turns" * turns)
+
+
+__all__ = ["host_key", "module_key"]
