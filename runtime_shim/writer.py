@@ -15,6 +15,7 @@ import click
 
 from sassxlate.disasm.amdgpu_machines import RDNA3, parted
 from sassxlate.errors import ModelError
+from sassxlate.llm.engine.choose import tier_identity
 from sassxlate.notes import shows_progress
 from sassxlate.runtime_shim.cache import place as _cache_place
 
@@ -52,6 +53,8 @@ class Writer:
     target: str = RDNA3[0]
     tier: str = ""
     tells: bool = True
+    # The files of the cache that have this engine's code, as far as it was asked for here.
+    entries: set[str] = field(default_factory=set[str], repr=False)
     _store: Cache | None = field(default=None, repr=False)
 
     @property
@@ -70,9 +73,7 @@ class Writer:
     def identity(self) -> str:
         """All that its code depends on."""
         if self.tier:
-            from sassxlate.lowering.tier.report import identity
-
-            return identity(self.tier)
+            return tier_identity(self.tier)
         return "rules" if self.engine is None else self.engine.identity
 
     def translate(
@@ -99,7 +100,7 @@ class Writer:
 
             made, report = chosen(done, target, self.tier)
             if self.tier in self.keeps:
-                _keep(self._cache(), done, made, report, self.identity)
+                self._keep(done, made, report)
             return made, report
         reports: list[EngineReport] = []
 
@@ -113,9 +114,25 @@ class Writer:
             done = translate_kernel(cubin, name, rewrite, target=target, placed=placed, after=after)
         if engine.name in self.keeps:
             rules = translate_kernel(cubin, name, target=target_named(self.target))
-            cache = self._cache()
-            _keep(cache, rules, done, reports[0], engine.identity)
+            self._keep(rules, done, reports[0])
         return done, reports[0]
+
+    def _keep(self, rules: Translated, made: Translated, report: EngineReport) -> None:
+        """For `sassxlate run`; a full disk is not an error."""
+        from sassxlate.runtime_shim.cache import hybrid
+
+        cache, launch = self._cache(), str(rules.launch)
+        if cache is None or launch != str(made.launch):
+            return
+        with suppress(OSError):
+            said, code = report.as_dict(), rules.code_object
+            hybrid.keep(cache, code, launch, made.code_object, said, self.identity)
+            self.entries |= self._names(code, launch)
+
+    def _names(self, code: bytes, launch: str) -> set[str]:
+        from sassxlate.runtime_shim.cache import hybrid
+
+        return {hybrid.file_name(code, launch, who) for who in (self.identity, "")}
 
     def asked(
         self, items: Iterable[_T], kernel_of: Callable[[_T], tuple[Cubin, str]], name: str
@@ -149,7 +166,10 @@ class Writer:
         if cache is None:
             return False
         code, launch = rules.code_object, str(rules.launch)
-        return all(hybrid.find(cache, code, launch, who) for who in (self.identity, ""))
+        if not all(hybrid.find(cache, code, launch, who) for who in (self.identity, "")):
+            return False
+        self.entries |= self._names(code, launch)
+        return True
 
     def _cache(self) -> Cache | None:
         """The cache, opened once: its tag is a digest of all sources, its first write counts it."""
@@ -248,19 +268,6 @@ def _cache(target: str, root: Path | None) -> Cache | None:
     from sassxlate.runtime_shim.cache.tag import cache_tag
 
     return None if root is None else Cache(root, cache_tag(target), size_cap())
-
-
-def _keep(
-    cache: Cache | None, rules: Translated, made: Translated, report: EngineReport, engine: str
-) -> None:
-    """For `sassxlate run`; a full disk is not an error."""
-    from sassxlate.runtime_shim.cache import hybrid
-
-    launch = str(rules.launch)
-    if cache is not None and launch == str(made.launch):
-        with suppress(OSError):
-            said = report.as_dict()
-            hybrid.keep(cache, rules.code_object, launch, made.code_object, said, engine)
 
 
 class _Progress:

@@ -27,6 +27,12 @@ def is_file(name: str) -> bool:
     return name.endswith(".py") or ".py:" in name
 
 
+def tier_identity(name: str) -> str:
+    """Of an engine of TIER: all that its code depends on besides the cache's tag, which covers
+    this project's sources and LLVM's version."""
+    return f"tier {name}"
+
+
 def usual(model: str | None) -> str:
     """The engine if no option names one: the environment's; with the solver hybrid if a model is
     named, else search; without it the rules.  ModelError SX1008 if the environment names no engine.
@@ -94,4 +100,4 @@ def engine(
     return model_engine(asked, name, samples, memo, prover)
 
 
-__all__ = ["ENGINE", "NAMES", "TIER", "engine", "is_engine", "is_file", "usual"]
+__all__ = ["ENGINE", "NAMES", "TIER", "engine", "is_engine", "is_file", "tier_identity", "usual"]

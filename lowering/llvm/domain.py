@@ -8,13 +8,19 @@ mode is computed here (`softfloat`), never by the host's control register.
 from __future__ import annotations
 
 from sassxlate.domain.interface import IEEE, Approximation, Fp
-from sassxlate.lowering.llvm import softfloat, transcendental
+from sassxlate.lowering.llvm import softfloat, transcendental, wide
 from sassxlate.lowering.llvm.ir_text import Val
 from sassxlate.lowering.llvm.lanes import LlvmLanes
 
 
 class LlvmDomain(LlvmLanes):
     """`Domain[Val]` over the current block of a function."""
+
+    def whole(self, hi: Val, lo: Val) -> Val | None:
+        return wide.whole(self, hi, lo)
+
+    def low_half(self, a: Val) -> Val | None:
+        return wide.low_half(self, a)
 
     def fadd(self, a: Val, b: Val, fp: Fp) -> Val:
         if fp == IEEE and a.width != 16:

@@ -47,8 +47,9 @@ class LlvmLanes(ABC):
         self.seed_offset = seed_offset
         self.perturbed = False  # strict mode: approximations err by as much as AMD allows
         self._as_float: dict[str, str] = {}
-        # Of halves of 64-bit vectors: the vector, and 1 for the upper half.
-        self._halves: dict[str, tuple[Val, int]] = {}
+        # Of halves of 64-bit vectors: the upper ones' vectors, and the vectors' lower ones.
+        self._upper: dict[str, Val] = {}
+        self._lower: dict[str, set[str]] = {}
         # Of integers: the instruction that made them, and its operands.
         self.origins: dict[str, tuple[str, tuple[Val, ...]]] = {}
 
@@ -149,9 +150,9 @@ class LlvmLanes(ABC):
     def _icmp(self, pred: str, a: Val, b: Val) -> Val:
         vec = a.vec or b.vec
         ty = vec_type(a.width) if vec else f"i{a.width}"
-        return Val(
-            self.fn.emit(f"icmp {pred} {ty} {self.text(a, vec)}, {self.text(b, vec)}"), 1, vec
-        )
+        ref = self.fn.emit(f"icmp {pred} {ty} {self.text(a, vec)}, {self.text(b, vec)}")
+        self.origins[ref] = pred, (a, b)
+        return Val(ref, 1, vec)
 
     def eq(self, a: Val, b: Val) -> Val:
         return self._icmp("eq", a, b)
@@ -215,22 +216,36 @@ class LlvmLanes(ABC):
         top = self.shl(self.zext(hi, width), const(lo.width, width))
         return self.or_(top, self.zext(lo, width))
 
+    def extracted_from(self, hi: Val, lo: Val) -> Val | None:
+        """The vector of 64-bit values that these are the halves of, if they were extracted."""
+        one = self._upper.get(hi.ref)
+        return one if one is not None and lo.ref in self._lower.get(one.ref, ()) else None
+
     def whole(self, hi: Val, lo: Val) -> Val | None:
-        """The vector of 64-bit values whose halves these are, if they were extracted from one."""
-        origin, other = self._halves.get(lo.ref), self._halves.get(hi.ref)
-        if origin is None or other is None or origin[0] != other[0]:
-            return None
-        return origin[0] if (other[1], origin[1]) == (1, 0) else None
+        """The vector of 64-bit values whose halves these are, if that is seen."""
+        return self.extracted_from(hi, lo)
+
+    def low_half(self, a: Val) -> Val | None:
+        """The lower dwords of a vector of 64-bit values without computing it, if that is seen."""
+        del a
+        return None
 
     def _half(self, a: Val, which: int) -> Val:
         """The even or odd dwords of a vector of 64-bit values."""
+        low = None if which else self.low_half(a)
+        if low is not None:
+            self._lower.setdefault(a.ref, set()).add(low.ref)
+            return low
         n = 2 * LANES
         flat = self.fn.emit(f"bitcast {a.type} {a.ref} to <{n} x i32>")
         index = ", ".join(f"i32 {2 * i + which}" for i in range(LANES))
         ref = self.fn.emit(
             f"shufflevector <{n} x i32> {flat}, <{n} x i32> poison, <{LANES} x i32> <{index}>"
         )
-        self._halves[ref] = a, which
+        if which:
+            self._upper[ref] = a
+        else:
+            self._lower.setdefault(a.ref, set()).add(ref)
         return Val(ref, 32, True)
 
     def _interleave(self, hi: Val, lo: Val) -> Val:
@@ -242,6 +257,7 @@ class LlvmLanes(ABC):
             f"<{n} x i32> <{index}>"
         )
         ref = self.fn.emit(f"bitcast <{n} x i32> {flat} to {vec_type(64)}")
+        self.origins[ref] = "concat", (hi, lo)
         return Val(ref, 64, True)
 
     def _intrinsic(self, name: str, a: Val, extra: str = "") -> Val:

@@ -13,15 +13,6 @@ from sassxlate.lowering.tier.translate import by_tier
 MODEL = "LLVM's AMDGPU backend"
 
 
-def identity(name: str) -> str:
-    """Of ``--engine llvm`` or ``best``: all that its code depends on besides this project."""
-    import llvmlite
-    import llvmlite.binding as llvm
-
-    version = ".".join(map(str, llvm.llvm_version_info))
-    return f"tier {name} llvmlite {llvmlite.__version__} LLVM {version}"
-
-
 def chosen(rules: Translated, target: Target, name: str) -> tuple[Translated, EngineReport]:
     """The kernel by the tier (``llvm``), or by the tier if that has fewer instructions (``best``);
     the rules' code if it is refused.  The report has the kernel as its one region, with the numbers
@@ -60,4 +51,4 @@ def chosen(rules: Translated, target: Target, name: str) -> tuple[Translated, En
     return mine if mine is not None and taken else rules, report
 
 
-__all__ = ["MODEL", "chosen", "identity"]
+__all__ = ["MODEL", "chosen"]

@@ -35,7 +35,8 @@ class Kept:
     report: Mapping[str, Any]
 
 
-def _name(rules: bytes, launch: str, engine: str) -> str:
+def file_name(rules: bytes, launch: str, engine: str) -> str:
+    """The name of the entry of an engine ("": the cheapest) for the rules' code object."""
     whose = f"-{key_of(engine.encode())[:16]}" if engine else ""
     return f"{key_of(rules, launch.encode())}{whose}{SUFFIX}"
 
@@ -44,7 +45,7 @@ def find(cache: Cache, rules: bytes, launch: str, engine: str = "") -> Kept | No
     """What to take for the rules' code object, of one engine (its
     :attr:`~sassxlate.lowering.engine.engine.Engine.identity`) or the cheapest of all; None where
     there is nothing, or it is damaged."""
-    data = cache.read(AREA, _name(rules, launch, engine))
+    data = cache.read(AREA, file_name(rules, launch, engine))
     return None if data is None else _parsed(data)
 
 
@@ -65,11 +66,11 @@ def keep(
     the cache already; unless what is kept for it saves more.  OSError where there is no room."""
     text = json.dumps(report).encode()
     entry = _MAGIC + len(text).to_bytes(8, "little") + text + made
-    cache.write(AREA, _name(rules, launch, engine), entry)
+    cache.write(AREA, file_name(rules, launch, engine), entry)
     before = find(cache, rules, launch)
     if before is not None and before.report.get("saved", 0) > report.get("saved", 0):
         return
-    cache.write(AREA, _name(rules, launch, ""), entry)
+    cache.write(AREA, file_name(rules, launch, ""), entry)
     others = [rules] if before is None else [rules, before.code]
     for path in sorted(cache.path(AREA, "").glob("*.hsaco")):
         size = path.stat().st_size - SEAL_SIZE
@@ -84,4 +85,4 @@ def any_kept(root: Path, tag: str) -> bool:
     return any((root / AREA / tag).glob(f"*{SUFFIX}"))
 
 
-__all__ = ["Kept", "any_kept", "find", "keep"]
+__all__ = ["Kept", "any_kept", "file_name", "find", "keep"]

@@ -101,7 +101,7 @@ def verify_run(
     Returns the exit status: 1 if memory differs, 3 if nothing was decided.
     """
     from sassxlate.disasm.inputs import kernel_matches
-    from sassxlate.lowering.tier.report import identity
+    from sassxlate.llm.engine.choose import tier_identity
     from sassxlate.lowering.trace import recording as record
     from sassxlate.runtime_shim import paths
     from sassxlate.runtime_shim.cache.store import key_of
@@ -111,7 +111,7 @@ def verify_run(
         cache = paths.cache_dir() if paths.usable(paths.cache_dir()) else Path(folder) / "cache"
         status = _record(program, args, Path(folder), cache, how.target, tier=how.tier)
         if how.tier:  # `run` keeps its code apart
-            cache /= f"engine-{key_of(identity(how.tier).encode())[:16]}"
+            cache /= f"engine-{key_of(tier_identity(how.tier).encode())[:16]}"
         used: dict[str, _Used | None] = {}
         seen: set[str] = set()
         compared: Counter[str] = Counter()

@@ -92,10 +92,15 @@ def available(fixtures: Path) -> None:
 
 
 def measure(
-    fixtures: Path, repeat: int, tier: str, pattern: str = "", target: Target = DEFAULT
+    fixtures: Path,
+    repeat: int,
+    tier: str,
+    pattern: str = "",
+    target: Target = DEFAULT,
+    engine: str = "rules",
 ) -> list[Figure]:
     """For each kernel PoCL's processor time in ours (2: ours takes half as long), and the
-    geometric mean of the medians.
+    geometric mean of the medians.  ``engine`` writes our code.
 
     Raises:
         Missing: there is no PoCL here.
@@ -104,8 +109,11 @@ def measure(
     available(fixtures)
     names = [kernel.name for kernel in kernels() if pattern in kernel.name]
     run = [sys.executable, "-P", "-m", "sassxlate", "run", "--device", "emulator"]
-    run += ["--tier", tier, "--target", target.name, "--"]
+    options = ["--engine", engine, "--target", target.name]
+    run += ["--tier", tier, *options, "--"]
     folder = fixtures / "peers"
+    if engine != "rules":
+        _warm(folder / "peers.cubin", options)
     figures: list[Figure] = []
     with (
         _side("cuda", run, folder / "peers.cubin") as ours,
@@ -119,6 +127,19 @@ def measure(
     mean = math.exp(sum(math.log(median(f.values)) for f in figures) / len(figures))
     title = f"geometric mean of {len(figures)}: PoCL / ours (CPU)"
     return [*figures, Figure(title, "x", (mean,), "more", GEOMETRIC, device)]
+
+
+def _warm(file: Path, options: list[str]) -> None:
+    """Puts the engine's code into the cache: `run` translates what is loaded at run time by the
+    rules first."""
+    command = [sys.executable, "-P", "-m", "sassxlate", "warm", *options, "--tier", "baseline"]
+    done = subprocess.run(
+        [*command, str(file)],
+        env={**os.environ, "PYTHONPATH": client.import_root()},
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise UsageError("SX0817", f"bench peers: warm: {done.stderr.strip()[-200:]}")
 
 
 def _kernel(name: str, ours: _Side, theirs: _Side, repeat: int) -> Figure:

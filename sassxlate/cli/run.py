@@ -6,7 +6,6 @@ import os
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
@@ -17,7 +16,6 @@ from sassxlate.cli.options import (
     engine_options,
     matrix_option,
     report_options,
-    show_defects,
     target_option,
 )
 from sassxlate.cli.run_results import dump_used, explain, keep_record, summarize, write_report
@@ -31,10 +29,8 @@ from sassxlate.runtime_shim.cache.store import AREAS, Cache, key_of, size_cap
 from sassxlate.runtime_shim.cache.tag import cache_tag
 from sassxlate.runtime_shim.emulated_card import emulated_card as emulated_card_of
 from sassxlate.runtime_shim.service import client
-from sassxlate.runtime_shim.writer import Writer, writer
-
-if TYPE_CHECKING:
-    from sassxlate.disasm.containers import Cubin
+from sassxlate.runtime_shim.writer import writer
+from sassxlate.runtime_shim.written_before import mark_of, write_before
 
 EXIT_REFUSED = 3
 
@@ -199,7 +195,7 @@ def command(
         if engine is not None and engine != "hybrid":
             cache = engines.keeps_in(cache)
         engines.place = cache
-        _written_before(path, engines, capability)
+        write_before(path, engines, capability, Cache(cache, tag, size_cap()))
     else:
         writer("rules", None, samples)  # raises for options that do not go together
         if engine == "rules" and hybrid.any_kept(cache, tag):
@@ -258,7 +254,7 @@ def command(
     called = runs.application(path, args)
     record = runs.find(cache, called)
     changed = None if record is None or not record.outdated(tag) else runs.key(called)
-    mark = cache / "module" / tag / f"{_mark_of(path)}.ran"
+    mark = cache / "module" / tag / f"{mark_of(path)}.ran"
     if client.listening(socket):
         if changed is not None:
             with suppress(SassxlateError):
@@ -304,33 +300,6 @@ def command(
         if not keep_status:
             status = EXIT_REFUSED
     raise SystemExit(status)
-
-
-def _written_before(path: Path, engines: Writer, capability: str) -> None:
-    """Translates the application's own kernels by an engine: those of the architecture that will
-    be selected; a kernel that it refuses falls to the rules."""
-    from sassxlate.disasm.containers import load
-
-    try:
-        images = list(load(path).cubins())
-    except SassxlateError:
-        return  # no device code of its own: not an error here
-    told = capability or os.environ.get("SASSXLATE_CC", "")
-    asked = "".join(c for c in told if c.isdigit())
-    there = {module: {c.arch for o, c in images if o.module == module} for module in
-             {o.module for o, _ in images}}  # fmt: skip
-    kernels: list[tuple[Cubin, str]] = []
-    for where, cubin in images:
-        archs = there[where.module]
-        older = {a for a in archs if a <= int(asked)} if asked else archs
-        if cubin.arch == (max(older) if older else min(archs)):
-            kernels += [(cubin, k.name) for k in cubin.kernels if not engines.done(cubin, k.name)]
-    for cubin, name in engines.asked(kernels, lambda k: k, path.name):
-        try:
-            _, answers = engines.translate(cubin, name)
-            show_defects(answers, name, str(path))
-        except SassxlateError as error:
-            click.echo(f"sassxlate: {error.at(file=str(path))}", err=True)
 
 
 def _plain(libraries: Path) -> Path:
@@ -384,12 +353,6 @@ def _directory(name: str) -> Path:
     except OSError as error:
         raise UsageError("SX0719", f"{directory}: {error.strerror}") from error
     return directory
-
-
-def _mark_of(path: Path) -> str:
-    status = path.stat()
-    what = f"{path.resolve()}\0{status.st_size}\0{status.st_mtime_ns}"
-    return key_of(os.fsencode(what))
 
 
 def _target_by_default() -> bool:

@@ -22,6 +22,13 @@ from sassxlate.output import print_json
 @click.command("peers", cls=Command, example="sassxlate bench peers --only saxpy")
 @only_option
 @tier_option("llvm")
+@click.option(
+    "--engine",
+    type=click.Choice(("rules", "llvm", "best")),
+    default="rules",
+    show_default=True,
+    help="The writer of our code; kernels that LLVM's tier refuses have the rules'.",
+)
 @fixtures_option
 @check_option
 @repeat_option()
@@ -30,6 +37,7 @@ from sassxlate.output import print_json
 def command(
     pattern: str,
     tier: str,
+    engine: str,
     given: str | None,
     check: bool,
     repeat: int,
@@ -45,7 +53,7 @@ def command(
 
     folder = fixtures(given)
     try:
-        figures = bench.measure(folder, repeat, tier, pattern, target_named(target))
+        figures = bench.measure(folder, repeat, tier, pattern, target_named(target), engine)
     except bench.Missing as missing:
         if form == "json":
             print_json("bench-skipped", {"bench": "peers", "skipped": str(missing)})

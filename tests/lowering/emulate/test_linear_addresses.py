@@ -55,6 +55,14 @@ def _mad(op: str) -> Inst:
 
 _ADD = Inst("v_add_nc_u32", (V(2), S(6), V(2)))
 _WIDE: tuple[Arg, ...] = (V(2, 2), Sp("off"))
+_VCC, _NULL = Sp("vcc_lo"), Sp("null")
+# As LLVM's AMDGPU backend writes it: the sum in two steps with a carry.
+_SIGN = Inst("v_ashrrev_i32", (V(3), I(31), V(2)))
+_SHIFT = Inst("v_lshlrev_b64", (V(2, 2), I(2), V(2, 2)))
+_BASE = (
+    Inst("v_add_co_u32", (V(2), _VCC, V(2), S(4))),
+    Inst("v_add_co_ci_u32", (V(3), _NULL, S(5), V(3), _VCC)),
+)
 _FORMS = {
     "signed": _Form(
         (_ADD, _mad("v_mad_i64_i32")), _WIDE, lambda x, k: 4 * _signed(x + k), "add sext mul add"
@@ -67,6 +75,32 @@ _FORMS = {
         _WIDE,
         lambda x, k: 4 * _signed(x - k),
         "sub sext mul add",
+    ),
+    "carry": _Form(
+        (_ADD, _SIGN, _SHIFT, *_BASE),
+        _WIDE,
+        lambda x, k: 4 * _signed(x + k),
+        "add sext shl add",
+    ),
+    "borrow": _Form(
+        (
+            Inst("s_lshl_b32", (S(14), S(6), I(2))),
+            Inst("s_lshr_b32", (S(15), S(6), I(30))),
+            _SIGN,
+            _SHIFT,
+            *_BASE,
+            Inst("v_sub_co_u32", (V(2), _VCC, V(2), S(14))),
+            Inst("v_sub_co_ci_u32", (V(3), _NULL, V(3), S(15), _VCC)),
+        ),
+        _WIDE,
+        lambda x, k: 4 * _signed(x) - 4 * k,
+        "sext shl add sub",
+    ),
+    "upper_zero": _Form(
+        (_ADD, Inst("v_mov_b32", (V(3), I(0))), _SHIFT, *_BASE),
+        _WIDE,
+        lambda x, k: 4 * (x + k & _FULL),
+        "add zext shl add",
     ),
     "saddr": _Form(
         (Inst("v_add_lshl_u32", (V(2), V(2), S(6), I(2))),),
@@ -147,13 +181,18 @@ class _Access:
 
 
 # What of the numbers wraps: where an extension leaves its argument's width.
-_EDGES = {"signed": 1 << 31, "less": 1 << 31, "unsigned": 1 << 32, "saddr": 1 << 30}
+_EDGES = {
+    "signed": 1 << 31, "less": 1 << 31, "carry": 1 << 31, "borrow": 1 << 31,
+    "unsigned": 1 << 32, "upper_zero": 1 << 32, "saddr": 1 << 30,
+}  # fmt: skip
 
 
 def _access(rng: random.Random, form: str, offset: int) -> _Access:
     """Lanes in order or nearly so: in the memory, over its end, or around the number where an
     extension wraps, which lies in its middle then."""
     scalar = rng.choice((0, 1, 5, 0x7FFFFFFF, 0x80000000, _FULL, rng.getrandbits(32)))
+    if form == "borrow":  # a great one leaves the memory with each lane
+        scalar >>= rng.choice((0, 16, 29))
     room, edge = _SIZE // 4, 0
     if form != "ds" and rng.random() < 0.25:
         edge = _EDGES[form]
@@ -166,7 +205,7 @@ def _access(rng: random.Random, form: str, offset: int) -> _Access:
     out = [first + i % 16 + i // 16 * second - max(offset, 0) // 4 for i in range(32)]
     if rng.random() < 0.3:
         out[rng.choice((0, 1, 15, 16, 17, 31))] += rng.choice((1, 2, 1 << 29))
-    added = -scalar if form == "less" else scalar
+    added = -scalar if form in ("less", "borrow") else scalar
     if form == "ds":
         scalar &= -4
         added = scalar >> 2
