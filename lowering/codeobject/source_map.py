@@ -146,10 +146,19 @@ class Exact:
 
 
 def exact(note_text: str, kernel: str) -> Exact | None:
-    """The map of a kernel; None if the note has no map with the added code.
+    """The map of a kernel; None if the note has no blocks.  ValueError if it is damaged."""
+    found = _read(note_text, kernel)
+    return found if found.blocks else None
 
-    ValueError if it is damaged.
-    """
+
+def by_instructions(note_text: str, kernel: str) -> Exact | None:
+    """The map, without blocks, of a kernel that was written as a whole; None if the note has
+    blocks, or names none of its instructions.  ValueError if it is damaged."""
+    found = _read(note_text, kernel)
+    return found if found.rows and not found.blocks else None
+
+
+def _read(note_text: str, kernel: str) -> Exact:
     blocks: list[tuple[int, int]] = []
     runs: list[tuple[int, int, str]] = []
     inside = False
@@ -165,8 +174,6 @@ def exact(note_text: str, kernel: str) -> Exact | None:
             for span in spans.split():
                 first, _, end = span.partition("-")
                 runs.append((int(first, 16), int(end, 16), kind))
-    if not blocks:
-        return None
     rows = parse(note_text).get(kernel, ())
     return Exact(rows, tuple(blocks), tuple(sorted(runs)))
 
@@ -246,6 +253,7 @@ __all__ = [
     "Exact",
     "added",
     "at",
+    "by_instructions",
     "exact",
     "find",
     "note",

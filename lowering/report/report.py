@@ -17,6 +17,7 @@ from sassxlate import __version__
 from sassxlate.cfg.pages.report import pack, to_html
 from sassxlate.cfg.view.side_by_side import Beside, figures, part_data
 from sassxlate.errors import SassxlateError, catalogue
+from sassxlate.lowering.report.side_by_side import WHOLE
 from sassxlate.output import SCHEMA, write_whole
 
 if TYPE_CHECKING:
@@ -212,7 +213,9 @@ def _engines(found: Beside) -> str:
     names = {row.engine for part in found.parts for row in part.rows if row.engine and row.code}
     if not names and figures(found).standing:
         return "not recorded"
-    return ", ".join(sorted(names | {"rules"}, key=lambda name: (name != "rules", name)))
+    if [part.name for part in found.parts] != [WHOLE]:
+        names.add("rules")
+    return ", ".join(sorted(names, key=lambda name: (name != "rules", name)))
 
 
 def _sum(some: Any) -> dict[str, int]:

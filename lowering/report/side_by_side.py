@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sassxlate.cfg import Cfg
 from sassxlate.cfg.view.picture import Line, Picture
@@ -45,6 +45,7 @@ WHY_FOLDED = "control goes on with what follows in the code"
 WHY_PIECE = "what stands for it is with an instruction below"
 WHY_UNMARKED = "no code is marked as its own"
 WHY_NONE = "needs no code here"
+WHOLE = "whole kernel"  # of code that another engine wrote without regard to blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,8 @@ def of_translated(
     the rules: a model's name, and perhaps the number of its sample.  ``graphs``: with both graphs.
     """
     note = source_map.find(done.code_object)
-    found = source_map.exact(note, done.kernel.name)
+    name = done.kernel.name
+    found = source_map.exact(note, name) or source_map.by_instructions(note, name)
     assert found is not None
     lines = tuple(decode_code(done.program.data))
     idle = dead_instructions(done.cfg)
@@ -106,17 +108,25 @@ def of_code_object(
     obj = read(data)
     there = obj.kernel(kernel.name)
     code = obj.text[there.entry : there.entry + there.size]
+    note = source_map.find(data)
     try:
-        found = source_map.exact(source_map.find(data), kernel.name)
+        found = source_map.exact(note, kernel.name)
+        whole = source_map.by_instructions(note, kernel.name)
     except ValueError:
         text = "the code object's map is damaged"
         raise LoweringError("SX0450", text, Where(kernel=kernel.name)) from None
     if found is None:
         done = translate_kernel(cubin, kernel.name, target=obj.target)
-        if code[: len(done.program.data)] != done.program.data:
+        same = code[: len(done.program.data)] == done.program.data
+        if same:
+            return of_translated(done, shown, runs, engines, graphs=graphs)
+        if whole is None:
             text = "the code object has no map, and its code is not what this SASS is translated to"
             raise LoweringError("SX0450", text, Where(kernel=kernel.name))
-        return of_translated(done, shown, runs, engines, graphs=graphs)
+        if graphs:
+            text = "the kernel was written as a whole, so no block has a block: see --format text"
+            raise LoweringError("SX0450", text, Where(kernel=kernel.name))
+        found = whole
     cfg = kernel_cfg(link_kernel(kernel, cubin))
     _check(cfg, found, len(code))
     lines = tuple(_used(decode_code(code), found))
@@ -144,7 +154,7 @@ def _check(cfg: Cfg, found: Exact, size: int) -> None:
         if some != sorted(some) or (some and not 0 <= some[0] <= some[-1] <= size):
             text = "the code object's map is damaged: its offsets are out of order"
             raise LoweringError("SX0450", text, Where(kernel=cfg.name))
-    if [start for _, start in found.blocks] != starts:
+    if found.blocks and [start for _, start in found.blocks] != starts:
         text = "the code object's map is of other blocks than this SASS has"
         raise LoweringError("SX0450", text, Where(kernel=cfg.name))
     for _, row in found.rows:
@@ -184,6 +194,11 @@ def _graphs(source: _Source, name: str, shown: str, target: Target) -> tuple[Pic
 def _parts(source: _Source) -> Iterator[Part]:
     lines, exact = source.lines, source.exact
     end = lines[-1].address + len(lines[-1].code) if lines else 0
+    if not exact.blocks:
+        instructions = [i for block in source.cfg.blocks for i in block.instructions]
+        rows = tuple(_Codes(source).scattered(instructions, end))
+        yield Part(WHOLE, source.cfg.blocks[0].start, 0, end, rows)
+        return
     bounds = [at for at, _ in exact.blocks]
     tail = [at for at, _, kind in exact.added if kind in _TAIL and at >= (bounds or [0])[-1]]
     code = _Codes(source)
@@ -289,6 +304,22 @@ class _Codes:
             yield self._row(instructions[n], tuple(codes), instructions)
         for ins in instructions[following:]:
             yield self._empty(ins, instructions)
+
+    def scattered(self, instructions: Sequence[Instruction], end: int) -> Iterator[SideBySideRow]:
+        """A kernel's rows where an instruction's code is not in one piece: SASS in order, each with
+        all of its code; added code last."""
+        codes: dict[int, list[Code]] = {ins.offset: [] for ins in instructions}
+        added: list[Code] = []
+        for source, code in self.between(0, end):
+            if source is not None and source in codes:
+                codes[source].append(code)
+            else:
+                added.append(code if code.added else replace(code, added=_NONE))
+        for ins in instructions:
+            some = tuple(codes[ins.offset])
+            yield self._row(ins, some, instructions) if some else self._empty(ins, instructions)
+        if added:
+            yield SideBySideRow(None, tuple(added))
 
     def _row(
         self, ins: Instruction, code: tuple[Code, ...], block: Sequence[Instruction]

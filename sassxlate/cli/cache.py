@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from sassxlate.cli.grammar import Group
-from sassxlate.cli.options import format_option, printing_options, target_option
+from sassxlate.cli.options import printing_options, target_option
 from sassxlate.errors import ServiceError, UsageError, Where
 from sassxlate.output import print_json
 from sassxlate.runtime_shim import paths, trusted
@@ -81,8 +81,8 @@ def runs_(form: str) -> None:
 @command.command("export", example="sassxlate cache export kernels.sxcache")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @target_option
-@format_option()
-def export_(file: Path, target: str, form: str | None) -> None:
+@printing_options()
+def export_(file: Path, target: str, form: str) -> None:
     """Write the cache's translations for the target to FILE, for `cache import` on another machine.
 
     It takes them only with the same version of sassxlate and of LLVM and the same processor.
@@ -102,8 +102,8 @@ def export_(file: Path, target: str, form: str | None) -> None:
 @command.command("import", example="sassxlate cache import kernels.sxcache")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @target_option
-@format_option()
-def import_(file: Path, target: str, form: str | None) -> None:
+@printing_options()
+def import_(file: Path, target: str, form: str) -> None:
     """Put the translations in FILE, of `cache export`, into the cache.
 
     The code in it will run as you: take archives only from where you would take programs.  FILE

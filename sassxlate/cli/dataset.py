@@ -110,7 +110,7 @@ def _place(jobs: int, cluster: str | None) -> Place:
     help="Licence of matching sources.",
 )
 @cluster_option
-@format_option()
+@printing_options()
 def build(
     folder: Path,
     sources: tuple[Path, ...],
@@ -119,7 +119,7 @@ def build(
     lifted: bool,
     licences: tuple[str, ...],
     cluster: str | None,
-    form: str | None,
+    form: str,
     jobs: int,
     seed: int,
     valid: float,
@@ -194,13 +194,13 @@ def _licence(text: str) -> tuple[str, str]:
     help="Kernels of each program.",
 )
 @cluster_option
-@format_option()
+@printing_options()
 def generate(
     folder: Path,
     count: int,
     kernels: int,
     cluster: str | None,
-    form: str | None,
+    form: str,
     jobs: int,
     seed: int,
     valid: float,
@@ -435,7 +435,7 @@ TOKENS = "tokens"  # the folder in a dataset that `sassxlate train` reads
 @click.option("--search/--no-search", default=True, help="Look for cheaper code than the rules'.")
 @jobs_option()
 @cluster_option
-@format_option()
+@printing_options()
 @click.pass_context
 def make(
     ctx: click.Context,
@@ -447,7 +447,7 @@ def make(
     search: bool,
     jobs: int,
     cluster: str | None,
-    form: str | None,
+    form: str,
 ) -> None:
     """Generate kernels (DIR/kernels), build the dataset DIR from them and from SOURCES, and write
     its tokens (DIR/tokens): `dataset generate`, `build` and `tokens` with their usual options.

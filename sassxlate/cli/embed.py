@@ -22,7 +22,7 @@ EXIT_REFUSED = 3
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path),
-    help="The file to write.",
+    metavar="FILE", help="The file to write.",
 )  # fmt: skip
 @click.option("--library", is_flag=True, help="FILE is a shared object, not a program.")
 @kernel_option

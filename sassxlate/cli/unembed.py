@@ -15,7 +15,7 @@ from sassxlate.output import print_json
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path),
-    help="The file to write.",
+    metavar="FILE", help="The file to write.",
 )  # fmt: skip
 @format_option()
 def command(file: Path, output: Path, form: str | None) -> None:

@@ -14,9 +14,9 @@ from sassxlate.cli.grammar import Command
 from sassxlate.cli.options import (
     cluster_option,
     engine_options,
-    format_option,
     jobs_option,
     matrix_option,
+    printing_options,
     target_option,
 )
 from sassxlate.disasm.amdgpu_machines import RDNA3, spelled
@@ -57,7 +57,7 @@ _TERMINAL_S, _LINES_S = 0.2, 10.0  # between two tellings
 @target_option
 @matrix_option
 @engine_options
-@format_option()
+@printing_options()
 def command(
     files: tuple[Path, ...],
     record: Path | None,
@@ -69,7 +69,7 @@ def command(
     engine: str | None,
     model: str | None,
     samples: int,
-    form: str | None,
+    form: str,
 ) -> None:
     """Translate and compile the kernels of FILES (programs, libraries, fat binaries, cubins).
 

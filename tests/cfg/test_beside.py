@@ -22,11 +22,13 @@ from sassxlate.cfg.view.side_by_side import (
     to_text,
 )
 from sassxlate.cli.diff import command
+from sassxlate.cli.translate import command as translate
 from sassxlate.disasm.containers import Cubin, parse_cubin
 from sassxlate.errors import LoweringError
 from sassxlate.lowering.codeobject import source_map
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.report.side_by_side import (
+    WHOLE,
     WHY_NONE,
     WHY_UNMARKED,
     of_code_object,
@@ -140,6 +142,34 @@ def test_a_map_of_something_else_is_refused(old: bytes, new: bytes) -> None:
     with pytest.raises(LoweringError) as caught:
         of_code_object(cubin, kernel, changed)
     assert caught.value.code == "SX0450"
+
+
+def test_code_without_blocks(tmp_path: Path) -> None:
+    """Of a kernel that LLVM wrote as a whole, each SASS instruction has all that came of it, by the
+    report and by the code object's own map."""
+    pytest.importorskip("llvmlite", reason="llvmlite is not installed")
+    file = str(KERNELS / "sm_80" / "early_exit.cubin")
+    report = tmp_path / "pages.json"
+    words = ["--engine", "llvm", "-o", str(tmp_path), "--report", str(report)]
+    done = CliRunner().invoke(translate, [file, *words])
+    assert done.exit_code == 0, done.output
+    (kernel,) = json.loads(report.read_text())["kernels"]
+    (part,) = kernel["details"]["parts"]
+    assert (kernel["engine"], part["name"]) == ("llvm", WHOLE)
+    code = [c["offset"] for row in part["rows"] for c in row["rdna3"]]
+    assert len(code) == kernel["rdna3"] == len(set(code))
+    made = tmp_path / f"{kernel['name']}.sm_80.hsaco"
+    cubin = loaded(Path(file))
+    found = of_code_object(cubin, cubin.kernels[0], made.read_bytes())
+    assert [(r.line and r.line.offset, r.code) for p in found.parts for r in p.rows] == [
+        (
+            row.get("sass", {}).get("offset"),
+            tuple(Code(c["offset"], c["text"], c.get("added", "")) for c in row["rdna3"]),
+        )
+        for row in part["rows"]
+    ]
+    with pytest.raises(LoweringError, match=r"SX0450.*as a whole"):
+        of_code_object(cubin, cubin.kernels[0], made.read_bytes(), graphs=True)
 
 
 def test_diff_against_rdna3_is_as_it_was(request: pytest.FixtureRequest) -> None:

@@ -106,6 +106,40 @@ def test_options_mean_the_same(name: str) -> None:
     assert arch is None or arch.metavar == "SM"
 
 
+def _table() -> str:
+    """Which of the common options each command has, as docs/commands.md shows it."""
+    lines = [
+        "| command | `--format` | `-o` | `-k` | `--arch` | `-j` |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, command in LEAVES.items():
+        form, output, kernel = (_option(command, o) for o in ("--format", "-o", "-k"))
+        cells = [
+            ", ".join(form.type.choices) if form and isinstance(form.type, click.Choice) else "",
+            "" if output is None else "folder" if output.metavar == "DIR" else "file",
+            "" if kernel is None else "several" if kernel.multiple else "one",
+            *("yes" if _option(command, o) else "" for o in ("--arch", "-j")),
+        ]
+        lines.append(f"| `{name}` | " + " | ".join(cell or "-" for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def test_table_of_options(request: pytest.FixtureRequest) -> None:
+    """``--bless`` writes it anew."""
+    page = ROOT / "docs" / "commands.md"
+    before, head, rest = page.read_text("utf-8").partition("| command | ")
+    shown, _, after = (head + rest).partition("\n\n")
+    if request.config.getoption("--bless", default=False):
+        page.write_text(f"{before}{_table()}\n{after}", "utf-8")
+    else:
+        assert f"{shown}\n" == _table()
+
+
+def test_every_command_is_quiet_or_verbose() -> None:
+    for name, command in LEAVES.items():
+        assert all(_option(command, o) for o in ("-q", "-v", "--help")), name
+
+
 @pytest.mark.parametrize("name", LEAVES)
 def test_each_has_one_example_of_its_options(name: str) -> None:
     command = LEAVES[name]
