@@ -6,7 +6,12 @@ from collections.abc import Mapping
 
 from sassxlate.disasm.rdna3.instruction import Arg, I, V
 from sassxlate.disasm.sass.instruction import Pred
-from sassxlate.disasm.sass.semantics.arithmetic.float import EX2_ONE, ODD_RESULT, TANH_ITSELF
+from sassxlate.disasm.sass.semantics.arithmetic.float import (
+    EX2_ONE,
+    ODD_RESULT,
+    RSQ_MANTISSA,
+    TANH_ITSELF,
+)
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
 from sassxlate.lowering.rules.arithmetic.compare import float_bits
 from sassxlate.lowering.rules.arithmetic.modes import ftz, rounding
@@ -150,9 +155,12 @@ def _odd_result(c: RuleEmitter, name: str) -> None:
     c.emit("v_cmp_eq_u32", hit, I(value), last)
     c.emit("v_cmp_class_f32", normal, out, I(_NORMAL))
     c.emit("s_and_b32", hit, hit, normal)
-    c.emit("v_cndmask_b32", last, ZERO, I(1), hit)
     if name == "RSQ":
-        c.emit("v_sub_nc_u32", out, out, last)
+        c.emit("v_mov_b32", last, I(RSQ_MANTISSA))
+        c.emit("v_bfi_b32", last, I(0x7FFFFF), last, out)
+        c.emit("v_cndmask_b32", c.dst_last(), out, last, hit)
+        return
+    c.emit("v_cndmask_b32", last, ZERO, I(1), hit)
     c.emit("v_or_b32", c.dst_last(), out, last)
 
 

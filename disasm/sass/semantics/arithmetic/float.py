@@ -235,6 +235,7 @@ def fmnmx3(d: Domain[T], x: View[T]) -> Results:
 # of bits, their value): nvcc's divisions and roots, which correct it, rely on that.  The odd one is
 # the upper one of RCP, the lower one of RSQ.
 ODD_RESULT = {"RCP": (0x7FFFFF, 0x7FFFFF), "RSQ": (0xFFFFFF, 0x6E9372)}
+RSQ_MANTISSA = 0x04977F
 # TANH is its argument up to 2**-8.  EX2 of a value nearer to 0 than 2**-23 is 1: the unit cuts
 # that off; halves show this, where binary32's bound allows either.
 TANH_ITSELF, EX2_ONE = 0x3B800000, 0x34000000
@@ -266,8 +267,12 @@ def mufu(d: Domain[T], x: View[T]) -> Results:
         odd = d.eq(d.and_(source, d.const(bits, 32)), d.const(value, 32))
         field = d.extract(out, 23, 8)
         special = d.or_(d.eq(field, d.const(0, 8)), d.eq(field, d.const(255, 8)))
-        last = d.zext(d.and_(odd, d.not_(special)), 32)
-        out = d.or_(d.sub(out, last) if name == "RSQ" else out, last)
+        odd = d.and_(odd, d.not_(special))
+        if name == "RSQ":
+            high = d.and_(out, d.const(0xFF800000, 32))
+            out = d.select(odd, d.or_(high, d.const(RSQ_MANTISSA, 32)), out)
+        else:
+            out = d.or_(out, d.zext(odd, 32))
     return {"Rd": out}
 
 
