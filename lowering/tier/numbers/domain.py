@@ -451,7 +451,9 @@ class LaneDomain(Vectors):
         """Of binary32, AMD's unit flushes the arguments and results of all but sine and cosine,
         whose results are no denormal numbers if the arguments are none.
 
-        LLVM 22 folds the reciprocal of a constant without it: the argument is hidden from it.
+        LLVM 22 folds the reciprocal of a constant without it: the argument is hidden from it, by a
+        move that means nothing outside of graphics.  (With llvm.arithmetic.fence LLVM ends where
+        the value is computed and the same in all lanes: "illegal VGPR to SGPR copy".)
         """
         if fn == "tanh":
             raise refused(FORM, "MUFU.TANH")
@@ -464,8 +466,8 @@ class LaneDomain(Vectors):
             a = self._flushed_of.get(a.ref, a)
         given = self.as_float(a, False)
         if a.width == 32 and fn == "rcp":
-            self.fn.module.declare("float @llvm.arithmetic.fence.f32(float)")
-            given = self.fn.emit(f"call float @llvm.arithmetic.fence.f32(float {given})")
+            self.fn.module.declare("float @llvm.amdgcn.softwqm.f32(float)")
+            given = self.fn.emit(f"call float @llvm.amdgcn.softwqm.f32(float {given})")
         out = self.from_float(self.fn.emit(f"call {kind} {name}({kind} {given})"), a.width, False)
         if a.width == 32:
             self._no_denormal.add(out.ref)

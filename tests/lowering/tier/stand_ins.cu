@@ -39,3 +39,13 @@ extern "C" __global__ void from_integers(const int *a, const unsigned *b, float 
         p[8] = __int_as_float(a[i] / turns);  // the same divisor in all lanes
     }
 }
+// The reciprocal of a number that is the same in all lanes, and computed.
+extern "C" __global__ void clipped(const float *a, const float *length, float *o, int) {
+    float factor = 1, one = length[0], most = length[1];
+    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(one) : "f"(one));
+    if (one > most) {
+        asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(factor) : "f"(one));
+        factor *= most;
+    }
+    o[threadIdx.x] = a[threadIdx.x] * factor;
+}

@@ -315,6 +315,15 @@ def test_conversions_from_integers(cubin: Cubin) -> None:
     _compare_from_integers(cubin, 1 << 14, 1)
 
 
+def test_the_reciprocal_of_a_computed_number_that_all_lanes_share(cubin: Cubin) -> None:
+    """LLVM ended: "illegal VGPR to SGPR copy"."""
+    count = TURNS * THREADS  # one workgroup, of which each lane writes one word
+    a = np.arange(count, dtype=np.float32)
+    length = np.array([16, 0.5], np.float32)
+    got = _run(cubin, "clipped", [a.view(np.uint32), length.view(np.uint32)], 1, count)
+    assert np.array_equal(got.reshape(-1)[:THREADS].view(np.float32), a[:THREADS] / 8)
+
+
 @pytest.mark.sweep
 def test_many_numbers(cubin: Cubin) -> None:
     for seed in range(16):
