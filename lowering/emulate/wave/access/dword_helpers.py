@@ -147,6 +147,13 @@ def load(m: Module, space: str, align: int, by_lanes: Callable[[], str]) -> str:
 TWO = f"{{{V32}, {V32}, i1}}"  # what `load_two` returns
 
 
+def _dwords(name: str, first: int) -> str:
+    """%{name}: each second dword of %flat.  Truncation is two operations of the port that shuffles
+    have for every eight lanes, and this one for sixteen."""
+    index = ", ".join(f"i32 {2 * lane + first}" for lane in range(LANES))
+    return f"  %{name} = shufflevector <64 x i32> %flat, <64 x i32> poison, <32 x i32> <{index}>\n"
+
+
 def load_two(m: Module) -> str:
     """@gather2.g(w, addresses, exec) -> (dwords, the next dwords, whether they are inside): of
     global memory.  If a lane's are not, nothing was accessed."""
@@ -163,8 +170,10 @@ def load_two(m: Module) -> str:
         + _pointers("g")
         + f"  %got = call {v64} @llvm.masked.gather.v32i64.v32p0({_PTRS} align 4 %ptrs, "
         f"{_MASK} %wanted, {v64} zeroinitializer)\n"
-        f"  %low = trunc {v64} %got to {V32}\n  %top = lshr {v64} %got, splat (i64 32)\n"
-        f"  %high = trunc {v64} %top to {V32}\n"
+        f"  %flat = bitcast {v64} %got to <64 x i32>\n"
+        + _dwords("low", 0)
+        + _dwords("high", 1)
+        + ""
         f"  %r.0 = insertvalue {TWO} poison, {V32} %low, 0\n"
         f"  %r.1 = insertvalue {TWO} %r.0, {V32} %high, 1\n"
         f"  %r.2 = insertvalue {TWO} %r.1, i1 true, 2\n  ret {TWO} %r.2\n}}\n"

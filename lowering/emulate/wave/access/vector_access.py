@@ -20,6 +20,7 @@ from sassxlate.lowering.emulate.wave.access import (
     linear,
     memory_helpers,
     shared,
+    table_loads,
 )
 from sassxlate.lowering.emulate.wave.context import Context
 from sassxlate.lowering.llvm.ir_text import Val, const, vec_type
@@ -300,6 +301,38 @@ def _with_mate(c: Context, a: Address, alone: Callable[[], list[Val]]) -> list[V
     return either(c, there, lambda: [Val(own, 32, True)], alone)
 
 
+def _table(c: Context, a: Address, shape: VectorAccess) -> table_loads.Table | None:
+    """Dwords that are probably loaded by indices of 32 bits, alone."""
+    if a.space != "g" or shape.bytes != 4 or a.hi is None or not c.d.avx512 or c.strict:
+        return None
+    if c.mate is not None or c.loaded is not None:
+        return None
+    return table_loads.find(c.d, a.lo, a.hi)
+
+
+def _table_load(
+    c: Context,
+    a: Address,
+    table: table_loads.Table,
+    align: int,
+    by_lanes: Callable[[], str],
+    slow: Callable[[], list[Val]],
+) -> list[Val]:
+    d, exec_ = c.d, c.state.exec_mask()
+
+    def fast() -> list[Val]:
+        base = d.add(table.base, a.base)
+        helper = table_loads.load(c.module, align, by_lanes)
+        where = f"ptr %w, {V32} {table.index.ref}, i64 {base.ref}"
+        got = c.fn.emit_new(f"call {V32} {helper}({where}, i32 {exec_.ref}, i32 {c.pc_ref})")
+        return [Val(got, 32, True)]
+
+    if table.factor is None:
+        return fast()
+    four = d.mask_of(d.eq(table.factor, const(4, 32)))
+    return either(c, d.eq(d.or_(four, d.not_(exec_)), const(-1, 32)), fast, slow)
+
+
 def load(
     c: Context, a: Address, shape: VectorAccess, aligned: Alignment, volatile: bool
 ) -> list[Val]:
@@ -337,6 +370,9 @@ def load(
         ok = _some(c, d.and_(inside, _aligned_all(c, [address], a.base, align)), exec_)
         return either(c, ok, lambda: _uniform_load(c, p, a.space, shape, volatile), slow)
     if shape.bytes == 12 or _apart(c, shape):
+        table = _table(c, a, shape)
+        if table is not None:
+            return _table_load(c, a, table, aligned.needed, by_lanes, slow)
         return _with_mate(c, a, slow) if _in_registers(c, a, shape) else slow()
     if c.lane_stride == 0:
         ok, at = _equal(c, a, shape.bytes, align)
