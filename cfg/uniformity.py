@@ -9,7 +9,7 @@ it was last written in a converged block by an instruction whose inputs were uni
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -111,8 +111,10 @@ def _full_warpsync(ins: Instruction) -> bool:
     return ins.has("ALL") or (isinstance(mask, Imm) and mask.value == 0xFFFFFFFF)
 
 
-def analyse(cfg: Cfg) -> Uniformity:
-    """Solves both properties together, starting optimistically, to a fixed point."""
+def analyse(cfg: Cfg, presumed: Set[int] = frozenset()) -> Uniformity:
+    """Solves both properties together, starting optimistically, to a fixed point.
+
+    ``presumed``: blocks, by index, whose lanes are taken to leave them by one edge."""
     count = len(cfg.blocks)
     spinning = spins(cfg)
     found, sync_region = regions(cfg, spinning)
@@ -213,7 +215,8 @@ def analyse(cfg: Cfg) -> Uniformity:
             for e in preds
         )
         new = _through(steps[i], uniform_in[i], converged[i])
-        uniform_branch[i] = uniform_branch[i] and branch_uniform(block.last, new)
+        one_way = i in presumed or branch_uniform(block.last, new)
+        uniform_branch[i] = uniform_branch[i] and one_way
         if before != (uniform_in[i], converged[i], uniform_branch[i]) or new != outs[i]:
             outs[i] = new
             fresh = after[i] - queued

@@ -46,7 +46,10 @@ class _Frame:
 class Blocks:
     """Writes all blocks into the lane's function."""
 
-    def __init__(self, lane: Lane, cfg: Cfg, facts: Together) -> None:
+    def __init__(
+        self, lane: Lane, cfg: Cfg, facts: Together, tested: frozenset[int] = frozenset()
+    ) -> None:
+        """``tested``: the branches, by offset, that trap unless all lanes go one way."""
         self.nans = lane.found.nans
         self.acquires = frozenset(o for b in cfg.blocks for o in acquires(b.instructions))
         repaired = {at: [ref for ref, _ in refs] for at, refs in self.nans.before.items()}
@@ -55,6 +58,7 @@ class Blocks:
         self.unread = lane.found.unread
         self.old_unread = unread(cfg)
         self.wide = wide_compares.pairs(cfg)
+        self.tested = tested
         self.copies = 0
         self.blocks = 0
         self.traps = False
@@ -323,6 +327,10 @@ class Blocks:
         if condition is None or not otherwise:
             self.lane.branch(taken)
         else:
+            if ins.offset in self.tested:
+                self.traps = True
+                condition, alike = others.one_way(self.lane, condition)
+                self._or_lost(alike)
             self.lane.fn.do(f"br i1 {condition.ref}, label %{taken}, label %{otherwise[0]}")
 
     def _meet(self, ins: Instruction) -> None:

@@ -22,6 +22,14 @@ def whole(lane: Lane) -> Val:
     return lane.d.eq(ballot(lane, const(1, 1)), const(-1, 32))
 
 
+def one_way(lane: Lane, of: Val) -> tuple[Val, Val]:
+    """Whether a condition holds for some lane that runs this, and whether that is all or none."""
+    d = lane.d
+    votes = ballot(lane, of)
+    none = d.eq(votes, const(0, 32))
+    return d.not_(none), d.or_(none, d.eq(votes, ballot(lane, const(1, 1))))
+
+
 def first_lane(lane: Lane, value: Val) -> Val:
     """The value of the first lane that runs this."""
     ref = lane.intrinsic("i32", "amdgcn.readfirstlane.i32", f"i32 {value.ref}", "i32")
@@ -174,4 +182,4 @@ def step(lane: Lane, ins: Instruction, guard: Guard) -> None:
     lane.under(guard, lambda: write(lane, ins), lane.lost)
 
 
-__all__ = ["agree", "ballot", "first_lane", "step", "whole"]
+__all__ = ["agree", "ballot", "first_lane", "one_way", "step", "whole"]

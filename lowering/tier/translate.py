@@ -5,9 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from sassxlate.cfg import liveness
+from sassxlate.cfg import Cfg, Uniformity, analyse, liveness
+from sassxlate.disasm.containers.values import Kernel
 from sassxlate.disasm.rdna3 import Program, decode
 from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item
 from sassxlate.errors import SassxlateError
@@ -29,9 +30,10 @@ from sassxlate.lowering.tier.families import FAMILIES
 from sassxlate.lowering.tier.families.encodings import places
 from sassxlate.lowering.tier.lane import LINE, Lane
 from sassxlate.lowering.tier.numbers.stand_ins import branches
-from sassxlate.lowering.tier.refusal import BACKEND, FORM, Refused, refused
+from sassxlate.lowering.tier.refusal import BACKEND, FLOW, FORM, TOGETHER, Refused, refused
+from sassxlate.lowering.tier.warp.presumed import presumed, tested
 from sassxlate.lowering.tier.warp.tests_of_warp import Tests, replaced, settled
-from sassxlate.lowering.tier.warp.together import together
+from sassxlate.lowering.tier.warp.together import Together, together
 
 
 def module_text(rules: Translated, target: Target) -> str:
@@ -39,8 +41,9 @@ def module_text(rules: Translated, target: Target) -> str:
     found = rules.selected.allocated.planned.analysed
     cfg, quotients = with_quotients(found.cfg, rules.kernel)
     cfg, tests = replaced(cfg, rules.kernel)
-    cfg, facts = settled(cfg, rules.kernel, tests)
-    found = replace(found, cfg=cfg, uniformity=facts)
+    lanes = _lanes(cfg, rules.kernel, tests)
+    cfg = lanes.cfg
+    found = replace(found, cfg=cfg, uniformity=lanes.uniformity)
     if quotients:
         found = _analysed_again(found)
     if rules.launch.heap or any(f.kind in ("textures", "locks") for f in rules.launch.fills):
@@ -49,8 +52,40 @@ def module_text(rules: Translated, target: Target) -> str:
         raise refused(FORM, "the shared memory of tiles of several warps")
     if flushes(cfg):  # by the function's mode, if all operations do
         with suppress(Refused):
-            return _written(found, rules, target, tests, by_mode=True)
-    return _written(found, rules, target, tests, by_mode=False)
+            return _written(found, rules, target, lanes, by_mode=True)
+    return _written(found, rules, target, lanes, by_mode=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lanes:
+    """Which lanes run together in a graph, and the branches, by offset, at which this is tested."""
+
+    cfg: Cfg
+    uniformity: Uniformity
+    facts: Together
+    tested: frozenset[int] = frozenset()
+
+
+def _lanes(cfg: Cfg, kernel: Kernel, tests: Tests) -> _Lanes:
+    """What is surely so, or otherwise by presumption.  Raises Refused for the first."""
+    try:
+        return _decided(cfg, kernel, tests, analyse)
+    except Refused as why:
+        if why.code not in (FLOW, TOGETHER):
+            raise
+        try:
+            lanes = _decided(cfg, kernel, tests, presumed)
+            at = tested(lanes.cfg, lanes.uniformity, lanes.facts.in_step)
+        except Refused:
+            raise why from None
+        return replace(lanes, tested=at)
+
+
+def _decided(
+    cfg: Cfg, kernel: Kernel, tests: Tests, facts_of: Callable[[Cfg], Uniformity]
+) -> _Lanes:
+    cfg, uniformity = settled(cfg, kernel, tests, facts_of)
+    return _Lanes(cfg, uniformity, together(cfg, uniformity, tests.votes, tests.agreed))
 
 
 def _analysed_again(found: Analysed) -> Analysed:
@@ -66,15 +101,13 @@ def _written(
     found: Analysed,
     rules: Translated,
     target: Target,
-    tests: Tests,
+    lanes: _Lanes,
     *,
     by_mode: bool,
 ) -> str:
     lane = Lane(found, rules.launch, target)
     lane.d.flushes = by_mode
-    blocks = Blocks(
-        lane, found.cfg, together(found.cfg, found.uniformity, tests.votes, tests.agreed)
-    )
+    blocks = Blocks(lane, found.cfg, lanes.facts, lanes.tested)
     blocks.write()
     return module.text(lane, blocks, target)
 

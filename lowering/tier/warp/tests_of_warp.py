@@ -18,7 +18,7 @@ where nothing uses what they shuffle: then all lanes meet, and jump.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sassxlate.cfg import Cfg, Uniformity, analyse
@@ -147,7 +147,9 @@ def replaced(cfg: Cfg, kernel: Kernel) -> tuple[Cfg, Tests]:
         mask = last.get("Ra")
         slow = _slow(last)
         own = None if slow is None else mask_of(block)
-        if own is not None and slow is not None and waits_for(cfg, slow, own):
+        if last.mnemonic == "BRA" and any(p.is_false for p in conditions(last)):
+            last = unrun[last.offset] = _nothing(last)  # no lane ever takes it
+        elif own is not None and slow is not None and waits_for(cfg, slow, own):
             agreed[last.offset] = last
             if last.has("CONV"):
                 jumps[slow] = unrun[slow] = _jump(last)
@@ -216,7 +218,9 @@ def _waits_at(cfg: Cfg, start: int) -> str:
     return _ANYWHERE
 
 
-def settled(cfg: Cfg, kernel: Kernel, tests: Tests) -> tuple[Cfg, Uniformity]:
+def settled(
+    cfg: Cfg, kernel: Kernel, tests: Tests, facts_of: Callable[[Cfg], Uniformity] = analyse
+) -> tuple[Cfg, Uniformity]:
     """The graph with those of the meetings only at which lanes surely come from one place, and
     which lanes run together in it.
 
@@ -229,12 +233,12 @@ def settled(cfg: Cfg, kernel: Kernel, tests: Tests) -> tuple[Cfg, Uniformity]:
         meetings = dict.fromkeys(meetings, _ANYWHERE)
     at = {i.offset: i for b in cfg.blocks for i in b.instructions}
     left_out: set[int] = set()
-    facts = analyse(cfg)
+    facts = facts_of(cfg)
     while bad := two_places(cfg, facts, meetings):
         left_out |= bad
         meetings = {offset: name for offset, name in meetings.items() if offset not in bad}
         cfg = rebuilt(cfg, kernel, {offset: _nothing(at[offset]) for offset in bad})
-        facts = analyse(cfg)
+        facts = facts_of(cfg)
     for block in cfg.blocks:
         for ins in block.instructions:
             if ins.offset in left_out and not facts.converged[block.index]:
