@@ -31,6 +31,7 @@ VERSIONS: dict[str, int] = {
     "diff-translation": 1,
     "translate": 1,
     "verify-blocks": 1,
+    "verify-kernels": 1,
     "verify-text": 1,
     "verify-rules": 1,
     "verify-launches": 1,

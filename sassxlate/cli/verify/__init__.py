@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from sassxlate.cli.grammar import Group
-from sassxlate.cli.verify import blocks, launches, rules, text
+from sassxlate.cli.verify import blocks, kernels, launches, rules, text
 
 
 class _Verify(Group):
@@ -23,14 +23,14 @@ class _Verify(Group):
 
 @click.group(cls=_Verify)
 def command() -> None:
-    """Prove translations, or find where they are wrong: the blocks of a file, the lowering rules, a
-    program's launches, or one block as text.
+    """Prove translations, or find where they are wrong: the blocks or whole kernels of a file, the
+    lowering rules, a program's launches, or one block as text.
 
     The exit status is 1 if something was refuted or differs.
     """
 
 
-for _module in (blocks, rules, launches, text):
+for _module in (blocks, kernels, rules, launches, text):
     command.add_command(_module.command)
 
 __all__ = ["command"]

@@ -118,7 +118,7 @@ def _written(
     rules."""
     engines = writer(engine or ("rules" if model is None else None), model, samples, target)
     if engines.tier:
-        message = f"--engine {engine} writes whole kernels, not blocks: use `verify launches`"
+        message = f"--engine {engine} writes whole kernels, not blocks: use `verify kernels`"
         raise ModelError("SX1008", message)
     if engines.engine is None:
         return None

@@ -42,6 +42,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "listing": (str(CUBIN),),
     "translate": (str(CUBIN), "-o", "OUT"),
     "verify blocks": (str(CUBIN), "-j", "1", "--no-cache"),
+    "verify kernels": (str(KERNELS / "sm_80" / "half_pairs.cubin"),),
     "verify rules": ("IABS", "--combinations", "0", "--words", "1", "-j", "1"),
     "verify text": (str(BLOCK),),
     "interpret": (str(CUBIN), "-k", "early_exit", *LAUNCH),
@@ -218,7 +219,11 @@ def test_json_has_its_schema(
     schema = schema or SCHEMA.get(name) or name.replace(" ", "-")
     status, out, err = results[key]
     assert status == STATUS.get(name, 0), err
-    lines = out.splitlines() if name.startswith(("verify blocks", "verify rules")) else [out]
+    lines = (
+        out.splitlines()
+        if name.startswith(("verify blocks", "verify kernels", "verify rules"))
+        else [out]
+    )
     for line in lines:
         document = json.loads(line)
         assert document["schema"] == schemas.identifier(schema)

@@ -29,8 +29,8 @@ CUBIN = ROOT / "fixtures" / "kernels" / "sm_90" / "early_exit.cubin"
 OTHER = GFX1102.name
 BUFFERS = 3 * ("--arg", "buf:4k")
 COMMANDS = {
-    "translate", "run", "verify blocks", "verify rules", "verify launches", "verify text",
-    "trace", "diff", "selftest", "doctor", "bench translate",
+    "translate", "run", "verify blocks", "verify kernels", "verify rules", "verify launches",
+    "verify text", "trace", "diff", "selftest", "doctor", "bench translate",
     "bench codegen", "bench cold", "bench peers", "bench programs", "bench hybrid", "warm",
     "cache export", "cache import",
 }  # fmt: skip
