@@ -86,9 +86,10 @@ def engine(
 
     prover = Prover(regions=proofs)
     if name == "search":
-        from sassxlate.lowering.engine.search import SearchProposer
+        from sassxlate.lowering.engine.search import LONGEST, SearchProposer
 
-        return Engine(SearchProposer(prover, memo or Memo()), name, prover=prover)
+        proposer = SearchProposer(prover, memo or Memo())
+        return Engine(proposer, name, key=f"{LONGEST}", longest=LONGEST, prover=prover)
     if is_file(name):
         from sassxlate.lowering.engine.from_file import load
 

@@ -27,9 +27,9 @@ from sassxlate.llm.dataset.rows import row_id
 from sassxlate.llm.language import tokenizer
 from sassxlate.llm.language.older_forms.restate import too_long
 from sassxlate.llm.language.prompt import question_words
-from sassxlate.lowering.engine.temporaries import room
 from sassxlate.lowering.optimize.cost import cost
 from sassxlate.lowering.optimize.regions import CutRegion, cut_regions, is_macro
+from sassxlate.lowering.optimize.temporaries import room
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.region.places import VTEMPS

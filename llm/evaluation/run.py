@@ -27,9 +27,9 @@ from sassxlate.llm.evaluation.results import (
 )
 from sassxlate.llm.inference.language_model import LanguageModel, Words
 from sassxlate.lowering.engine.gate import Gate, Judgement
-from sassxlate.lowering.engine.temporaries import packed, used
 from sassxlate.lowering.optimize.regions import CutRegion
 from sassxlate.lowering.optimize.search import improved
+from sassxlate.lowering.optimize.temporaries import packed, used
 from sassxlate.lowering.region.places import VTEMPS
 from sassxlate.lowering.region.text import answer_text, read_code, region_text
 from sassxlate.lowering.verify.steps.prover import Prover

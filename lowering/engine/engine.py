@@ -8,7 +8,7 @@ the rules'.  The report counts what became of each region, with the reason.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import UnionType
@@ -32,9 +32,10 @@ from sassxlate.lowering.engine.seam import (
     raised_at,
 )
 from sassxlate.lowering.engine.splice import spliced
-from sassxlate.lowering.engine.temporaries import packed, room, used
+from sassxlate.lowering.engine.stepwise import Stepwise, by_steps
 from sassxlate.lowering.optimize.cost import cost
-from sassxlate.lowering.optimize.regions import CutRegion, TooLong, cut_regions, never
+from sassxlate.lowering.optimize.regions import LONGEST, CutRegion, TooLong, cut_regions, never
+from sassxlate.lowering.optimize.temporaries import packed, room, used
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.region.region import RegionSite
 from sassxlate.lowering.select.rewrite import Replacement, rewritten
@@ -121,8 +122,9 @@ class Engine:
 
     ``name`` is what ``--engine`` calls it.  ``cheaper``: code is taken where it costs less than the
     rules', which stay elsewhere; without, wherever it is proved, and a kernel is refused where it
-    is not, so that one sees what a proposer can do by itself.  ``too_long`` says which regions are
-    cut further.  ``key`` is what answers depend on besides the proposer's name.
+    is not, so that one sees what a proposer can do by itself.  ``longest`` is the most SASS
+    instructions of a region, and ``too_long`` says which regions are cut further.  ``key`` is what
+    answers depend on besides the proposer's name.
     """
 
     proposer: Proposer
@@ -130,6 +132,7 @@ class Engine:
     cheaper: bool = True
     key: str = ""
     too_long: TooLong = never
+    longest: int = LONGEST
     progress: Progress = lambda _, __, ___: None
     prover: Prover = field(default_factory=Prover)
 
@@ -210,7 +213,9 @@ class Engine:
 
     def _tasks(self, piece: RegionSite, regs: RegisterMap) -> Iterable[_Task]:
         at = 0
-        for part in cut_regions(piece.block, regs, piece.live_out, too_long=self.too_long):
+        for part in cut_regions(
+            piece.block, regs, piece.live_out, self.longest, too_long=self.too_long
+        ):
             starts = piece.starts[at : at + len(part.block.instructions) + 1]
             first, end = starts[0], starts[-1]
             at += len(part.block.instructions)
@@ -278,9 +283,13 @@ class Engine:
                 got = Judgement("malformed", code.why)
             else:
                 mine = packed(code, regs.vtemp_base)
-                got = gate.judge(task.part.block, regs, task.part.live_out, mine, rules)
+                steps = self._by_steps(task, code, selected, gate)
+                if steps is not None and steps.complete:
+                    got = steps.got
+                else:
+                    got = gate.judge(task.part.block, regs, task.part.live_out, mine, rules)
                 if not got.accepted and self.cheaper:
-                    some = self._partly(task, mine, rules, regs, gate)
+                    some = steps.got if steps else self._partly(task, mine, rules, regs, gate)
                     if some is not None and (partly is None or _rank(some) > _rank(partly)):
                         partly = some
             if _rank(got) > _rank(node.got):
@@ -289,6 +298,12 @@ class Engine:
             node.partly = partly
             if node.got.reason != "dearer":
                 node.parts = self._parts(task, regs)
+
+    def _by_steps(self, task: _Task, code: Code, selected: Selected, gate: Gate) -> Stepwise | None:
+        """What passes step by step, where the rules' code may stay in the others."""
+        if not self.cheaper:
+            return None
+        return by_steps(task.part, selected.regs, code, task.starts, selected.items, gate)
 
     def _partly(
         self, task: _Task, code: Code, rules: Sequence[Item], regs: RegisterMap, gate: Gate
@@ -334,9 +349,20 @@ class Engine:
             row = one("rules", "long" if node.made.why == "long" else got.reason, got)
             # Where a kernel is refused, it is of interest which part it was.
             return apart if every and not self.cheaper else _Settled((row,))
-        change = Replacement(task.first, task.end, block.instructions, accepted.code)
         row = one(self.proposer.name, "accepted", accepted)
-        return _Settled((row,), (change,), saved, got.accepted)
+        return _Settled((row,), tuple(_changes(task, accepted)), saved, got.accepted)
+
+
+def _changes(task: _Task, accepted: Judgement) -> Iterator[Replacement]:
+    """The places of a task's new code: of all of it, or of each step that passed."""
+    sass = task.part.block.instructions
+    if not accepted.steps:
+        yield Replacement(task.first, task.end, sass, accepted.code)
+    for first, end, got in accepted.steps:
+        begin, stop = task.starts[first], task.starts[end]
+        assert begin is not None
+        assert stop is not None
+        yield Replacement(begin, stop, sass[first:end], got.code)
 
 
 def _checked(made: object) -> Proposals:

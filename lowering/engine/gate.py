@@ -55,7 +55,9 @@ class Judgement:
     instructions), ``encoding``, ``registers``, ``accesses``, ``refuted`` or
     ``unknown`` (the verifier's verdict, in ``detail``).  ``dearer`` is not cheaper than the rules'
     code, if that is required; then the verifier is not run.  ``proved`` names the readings of the
-    proof, None if it was not proved.
+    proof, None if it was not proved.  ``steps``: where code was judged step by step
+    (:mod:`.stepwise`), those that passed, as first and last instruction and judgement; elsewhere
+    the rules' code stays.
     """
 
     reason: Reason
@@ -63,6 +65,7 @@ class Judgement:
     cost: int | None = None
     proved: tuple[str, ...] | None = None
     code: tuple[tuple[Inst, ...], ...] = ()
+    steps: tuple[tuple[int, int, Judgement], ...] = ()
 
     @property
     def accepted(self) -> bool:

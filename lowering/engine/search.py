@@ -13,6 +13,7 @@ from sassxlate.lowering.region.text import code_words, read_code
 from sassxlate.lowering.verify.steps.prover import Prover
 
 NAME: Final = "search"
+LONGEST: Final = 24  # SASS instructions of a region
 BLOCK_S: Final = 5.0  # seconds of processor time; the mean of public programs is a hundredth
 
 
@@ -42,8 +43,9 @@ class SearchProposer:
     def _searched(self, question: Question) -> list[Words]:
         region = CutRegion(question.region, question.live_out, question.rules)
         better = improved(
-            region, question.regs, question.text, self.prover, question.rules, self.block_s
-        )
+            region, question.regs, question.text, self.prover, question.rules, self.block_s,
+            whole=False,
+        )  # fmt: skip
         if better is None:
             return []
         return [tuple(word for line in code_words(better.code, question.text) for word in line)]
@@ -53,4 +55,4 @@ def _read(answers: list[Words], question: Question) -> tuple[Code, ...]:
     return tuple(read_code(words, question.text) for words in answers)
 
 
-__all__ = ["BLOCK_S", "NAME", "SearchProposer"]
+__all__ = ["BLOCK_S", "LONGEST", "NAME", "SearchProposer"]

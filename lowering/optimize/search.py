@@ -13,6 +13,7 @@ from sassxlate.lowering.optimize.cost import cost
 from sassxlate.lowering.optimize.draft import Draft
 from sassxlate.lowering.optimize.peephole.peephole import shortened
 from sassxlate.lowering.optimize.regions import CutRegion
+from sassxlate.lowering.optimize.temporaries import packed
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.region.text import RegionText, code_words
 from sassxlate.lowering.region.uniform import with_uniform
@@ -38,11 +39,14 @@ def improved(
     prover: Prover,
     rules: Code,
     budget_s: float = math.inf,
+    *,
+    whole: bool = True,
 ) -> Better | None:
     """The cheapest code found; None if none is cheaper than the rules'.
 
     If a step of it is not proved, the rules' code stays there; nor are steps tried after
-    ``budget_s`` seconds of processor time.
+    ``budget_s`` seconds of processor time.  ``whole``: the steps that stay the rules' are proved as
+    well, so that all of the region is; without, they may be what cannot be proved.
     """
     until = time.process_time() + budget_s
     draft = Draft.of(rules, question)
@@ -56,7 +60,8 @@ def improved(
     same: list[tuple[int, int]] = []
     first = 0
     for end in ends:
-        mine, old = made[first:end], rules[first:end]
+        # As the engine packs them, so that a step is proved once.
+        mine, old = packed(made[first:end], regs.vtemp_base), rules[first:end]
         verdict = None
         tried = [*code[:first], *(list(g) for g in mine), *code[end:]]
         cheaper = mine != tuple(map(tuple, old)) and cost(flat_code(mine)) < cost(flat_code(old))
@@ -77,7 +82,7 @@ def improved(
     try:
         check_legality(code, question)
         code_words(code, question)  # fails for register pairs that the prompt does not have
-        for first, end in same:
+        for first, end in same if whole else ():
             verdict = _proved(region, regs, live_after, prover, code, first, end, ())
             if verdict is None:
                 break
@@ -86,10 +91,10 @@ def improved(
             good = waited(region.block, regs, region.live_out, code)
             return Better(code, price, tuple(sorted(modulo))) if good else None
         # The rules' code may not be expressible in these steps.
-        whole = prover.region(region.block, regs, region.live_out, code, ends)
+        at_once = prover.region(region.block, regs, region.live_out, code, ends)
     except SassxlateError:
         return None
-    return Better(code, price, whole.modulo) if isinstance(whole, Proved) else None
+    return Better(code, price, at_once.modulo) if isinstance(at_once, Proved) else None
 
 
 def _proved(

@@ -13,6 +13,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, pairwise
@@ -311,10 +312,13 @@ class Prover:
                 found = self._solve(step)
                 if time.perf_counter() - started > WORTH_S:
                     self.write(key, found)
-            if len(self.kept) >= KEPT:
-                self.kept.clear()
-            self.kept[key] = found
+            self._keep(key, found)
         return found
+
+    def _keep(self, key: str, verdict: Verdict) -> None:
+        if len(self.kept) >= KEPT:
+            self.kept.clear()
+        self.kept[key] = verdict
 
     def forget(self) -> None:
         """Lets go of all results that are kept in this process."""
@@ -344,8 +348,8 @@ class Prover:
         bound: Iterable[frozenset[int]],
     ) -> Verdict:
         """The verdict on the step of instructions ``first`` to ``end``: in smaller steps if it can
-        be split (:mod:`.reorder`), otherwise as a whole.  EncodeError if the text cannot express
-        it."""
+        be split (:mod:`.reorder`), otherwise as a whole; then the step as it stands is proved, too,
+        and not again for a later question.  EncodeError if the text cannot express it."""
         self._begin(block, regs)
         if end - first > 1:
             part = replace(block, instructions=block.instructions[first:end])
@@ -354,6 +358,8 @@ class Prover:
             if len(lists) > 1 and (
                 found := self._small(part, regs, live_after[end - 1], inner, lists)
             ):
+                with suppress(EncodeError):  # it has words, or is asked for in other parts
+                    self._keep(step_of(block, regs, live_after, code, first, end).key, found)
                 return found
         return self.of(block, regs, live_after, code, first, end)
 

@@ -10,8 +10,8 @@ from sassxlate.errors import EncodeError
 from sassxlate.llm.language.prompt import question_words
 from sassxlate.llm.language.question import read_question
 from sassxlate.lowering.engine.gate import Gate
-from sassxlate.lowering.engine.temporaries import used
 from sassxlate.lowering.optimize.regions import rules_code
+from sassxlate.lowering.optimize.temporaries import used
 from sassxlate.lowering.region.places import VTEMPS
 from sassxlate.lowering.region.text import RegionText, answer_text, read_code
 from sassxlate.lowering.verify.steps.legality import check_legality

@@ -1,4 +1,4 @@
-"""Assigns the vector temporaries of an answer.
+"""Assigns the vector temporaries of proposed code.
 
 A question states that there are ``VTEMPS`` of them, whatever its kernel, and an answer may
 name any.  A kernel has those that its rules' code uses, and the rest of the granule in which the
@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sassxlate.disasm.rdna3.instruction import Arg, Inst, V
-from sassxlate.lowering.engine.seam import Code
 from sassxlate.lowering.region.places import VTEMPS
 from sassxlate.lowering.select.stages import Selected
 
@@ -35,7 +34,7 @@ class _Run:
     place: int = 0
 
 
-def packed(code: Sequence[Sequence[Inst]], base: int) -> Code:
+def packed(code: Sequence[Sequence[Inst]], base: int) -> tuple[tuple[Inst, ...], ...]:
     """The same code with its temporaries, which begin at VGPR ``base``, on the lowest numbers."""
     flat = [inst for group in code for inst in group]
     runs = _runs(flat, base)

@@ -11,7 +11,7 @@ from sassxlate.disasm.rdna3.instruction import I, Inst, V
 from sassxlate.errors import EncodeError
 from sassxlate.llm.inference.automaton import sample
 from sassxlate.llm.language.tokenizer import decode
-from sassxlate.lowering.engine.temporaries import packed, room, used
+from sassxlate.lowering.optimize.temporaries import packed, room, used
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.region.places import VTEMPS
 from sassxlate.lowering.region.text import read_code
