@@ -13,6 +13,7 @@ from sassxlate.disasm.containers.values import Cubin, Fatbin, Kernel
 from sassxlate.lowering.target import DEFAULT, Target
 from sassxlate.runtime_shim import paths
 from sassxlate.runtime_shim.cache.store import Cache
+from sassxlate.runtime_shim.cache.upgrade import Better
 from sassxlate.runtime_shim.service import prebuilt
 
 
@@ -48,6 +49,8 @@ class Engine:
     compile_quickly: Callable[[bytes, str, bool, bool, bool], bytes] | None = None
     # Threads of the largest block, by kernel, where that is fewer than on an NVIDIA GPU.
     fits: Callable[[Cubin], dict[str, int]] | None = None
+    # Of a kernel by another engine.
+    better: Callable[[Cubin, Kernel, str], Better] | None = None
     # Imports what a first launch does without; called when there is nothing to do.
     later: Callable[[], None] | None = None
 
@@ -87,6 +90,16 @@ def default_engine(target: Target = DEFAULT) -> Engine:
 
         return known.pack_of(shapes)
 
+    def better(cubin: Cubin, kernel: Kernel, engine: str) -> Better:
+        from sassxlate.llm.engine.choose import tier_identity
+        from sassxlate.lowering.tier.report import chosen
+
+        rules = pipeline.translate_kernel(cubin, kernel.name, target=target.of_rules)
+        made, report = chosen(rules, target, engine)
+        code, launch, other = rules.code_object, str(rules.launch), str(made.launch)
+        said = report.as_dict()
+        return Better(code, made.code_object, launch, other, said, tier_identity(engine))
+
     def later() -> None:
         from sassxlate.lowering.emulate import compiler
 
@@ -101,6 +114,7 @@ def default_engine(target: Target = DEFAULT) -> Engine:
         compile_quickly=compile_quickly,
         supported=frozenset(LAYOUTS),
         fits=partial(allocation.expected_threads, target=target),
+        better=better,
         share=lambda cache: helper_objects.keep_in(_Objects(cache)),
         later=later,
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from sassxlate.errors import ServiceError
+from sassxlate.llm.engine.choose import TIER
 from sassxlate.runtime_shim.ptx.options import KINDS, TEXT_MAX, Kind, parse_options
 from sassxlate.runtime_shim.service.wire import FRAME_MAX
 
@@ -89,6 +90,12 @@ def _flag(name: str, value: object) -> bool:
     return bool(value)
 
 
+def _tier(name: str, value: object) -> str:
+    if value not in TIER:
+        raise _fail(name, value, "no engine of whole kernels")
+    return str(value)
+
+
 def _options(name: str, value: object) -> str:
     text = _text(name, value, TEXT_MAX)
     parse_options(text)
@@ -136,6 +143,7 @@ _FIELDS: dict[str, Callable[[str, object], object]] = {
     "code_object": _path,
     "module": _key,
     "kernel": _name,
+    "engine": _tier,
     "cc": _number,
     "jit": _options,
     "environment": _name,
@@ -146,6 +154,7 @@ _FIELDS: dict[str, Callable[[str, object], object]] = {
     "turns": _flag,
     "background": _flag,
     "quick": _flag,
+    "ready": _flag,
 }
 
 __all__ = ["PATH_MAX", "checked", "input_of", "path_of", "text_of"]

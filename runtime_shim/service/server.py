@@ -50,7 +50,7 @@ IDLE_S = 600.0
 JOB_LIMIT_S = 120.0
 _QUIET_S = 0.5  # without a request and a job, until what a first launch does without is imported
 _JOBS = ("module", "translate", "compile", "stencils", "assemble", "link")
-_OTHERS = ("ping", "tag", "stats", "status", "prepare", "stop")
+_OTHERS = ("ping", "tag", "stats", "status", "prepare", "upgrade", "stop")
 _OF_KERNELS = ("translate", "compile")
 
 
@@ -317,6 +317,11 @@ class Service:
             self._answer(client, self._status())
         elif op == "prepare":
             self.prepare(str(request.get("module")))
+            self._answer(client, {"ok": True})
+        elif op == "upgrade":
+            if not self._broken and identity(request) not in self._jobs:
+                self._submit(Job(request, [], Priority.BETTER))
+                self._scheduler.dispatch()
             self._answer(client, {"ok": True})
         elif op == "stop":
             self._stopping = True

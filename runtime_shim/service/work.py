@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from sassxlate.runtime_shim import trusted
 from sassxlate.runtime_shim.cache import hybrid
 from sassxlate.runtime_shim.cache.keys import host_key, module_key
 from sassxlate.runtime_shim.cache.store import Cache, key_of, name_key, unseal
+from sassxlate.runtime_shim.cache.upgrade import settle, upgrade
 from sassxlate.runtime_shim.ptx.assemble import Assembled
 from sassxlate.runtime_shim.ptx.errors import CUDA_ERRORS, PtxError
 from sassxlate.runtime_shim.ptx.source import choose_ptx
@@ -73,6 +75,7 @@ class Work:
                 "compile": self.compile,
                 "stencils": self.stencils,
                 "ahead": self.ahead,
+                "upgrade": self.upgrade,
                 "images": self.images,
                 "part": self.part,
                 "assemble": self.assemble,
@@ -219,6 +222,9 @@ class Work:
         kept = hybrid.find(self.cache, done.code_object, text)
         chosen = self._lines[key].added_to(done.code_object if kept is None else kept.code)
         code = self._write("kernel", f"{stem}.hsaco", chosen)
+        if kept is not None:
+            with suppress(OSError):
+                settle(self.cache, stem)
         # Last: a reader that finds the launch text finds the code object too.
         launch = self._write("kernel", f"{stem}.launch", text.encode("utf-8", "surrogateescape"))
         return {"ok": True, "code_object": text_of(code), "launch": text_of(launch)}
@@ -241,6 +247,27 @@ class Work:
             return {k: v for k, v in answer.items() if k != "log"}
         code = self.cache.read("kernel", f"{stem}.hsaco")
         return answer if code is None else self._compile(code, request)
+
+    def upgrade(self, request: Request) -> Answer:
+        """Give ``kernel`` of ``module`` the code of ``engine``; its host code before, if it is to
+        be ``ready``."""
+        if self.engine.better is None:
+            raise ServiceError("SX0903", "this service has no other engine")
+        key, name = _text(request, "module"), _text(request, "kernel")
+        cubin = self._cubin(key)
+        kernel = next((k for k in cubin.kernels if k.name == name), None)
+        if kernel is None:
+            raise ServiceError("SX0903", f"the module has no kernel {name}")
+
+        def first(code: bytes) -> None:
+            if request.get("ready"):
+                self._compile(code, request)
+
+        with collector.paused(), suppress(OSError):  # without room all stays as it is
+            made = self.engine.better(cubin, kernel, _text(request, "engine"))
+            stem = f"{key}-{name_key(name)}"
+            upgrade(self.cache, stem, made, self._lines[key].added_to, first)
+        return {"ok": True}
 
     def compile(self, request: Request) -> Answer:
         """Compile ``kernel`` of the code object in a file to host code; the image's path."""

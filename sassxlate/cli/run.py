@@ -22,6 +22,7 @@ from sassxlate.cli.run_results import dump_used, explain, keep_record, summarize
 from sassxlate.disasm.amdgpu_machines import RDNA3, spelled
 from sassxlate.errors import SassxlateError, UsageError
 from sassxlate.files import replace_file
+from sassxlate.llm.engine.choose import TIER
 from sassxlate.lowering.report.pages import begin
 from sassxlate.runtime_shim import application, hip_probe, paths, trusted
 from sassxlate.runtime_shim.cache import hybrid, runs
@@ -162,9 +163,10 @@ def command(
 
     Blocks have the rules' code, or cheaper code that `sassxlate translate --engine` stored
     (--engine rules: only the rules' code); the report names the writer.  With --model or another
-    --engine, APP's own kernels are translated that way before it starts.  All engines but hybrid
-    store their code for runs with that engine alone: it is what was requested, not the cheapest,
-    and a model's code may cost more than the rules' code.
+    --engine, APP's own kernels are translated that way before it starts; what it loads at run time
+    has the rules' code, which llvm and best replace while APP runs.  All engines but hybrid store
+    their code for runs with that engine alone: it is what was requested, not the cheapest, and a
+    model's code may cost more than the rules' code.
     """
     if trace_format != "text" and trace is None:
         raise UsageError("SX0719", "--trace-format needs --trace DIR")
@@ -216,6 +218,10 @@ def command(
         "SASSXLATE_INTERLEAVE": "1" if interleave else "0",
         "SASSXLATE_TIER": tier,
         "SASSXLATE_KERNEL_TIME_LIMIT": str(kernel_time_limit),
+        # Of what is loaded at run time.  Counts and seeds are of one code from start to end.
+        "SASSXLATE_BACKGROUND_ENGINE": (
+            engine if engine in TIER and not (strict or interleave or report) else ""
+        ),
     }
     if capability:
         settings["SASSXLATE_CC"] = capability

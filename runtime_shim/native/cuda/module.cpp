@@ -15,10 +15,12 @@
 #include "trusted.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <dlfcn.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,6 +30,7 @@ namespace {
 constexpr size_t kTextLimit = 64u << 20;
 constexpr size_t kImageLimit = 1u << 30;
 constexpr size_t kSectionAlignment = 512;  // of a texture's memory, which may be a variable
+constexpr double kLookAfter = 50;  // milliseconds between two looks for another engine's code
 // The value of a word for which we have no address: no user address has these high bits.
 constexpr uint64_t kPoison = 0xdead000000000000ull;
 
@@ -68,12 +71,14 @@ bool same_compiler(const Manifest &manifest) {
 
 }  // namespace
 
-Stopwatch::Stopwatch() : start_(0) { start_ = milliseconds(); }
+Stopwatch::Stopwatch() : start_(now()) {}
 
-double Stopwatch::milliseconds() const {
+double Stopwatch::milliseconds() const { return now() - start_; }
+
+double Stopwatch::now() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec) - start_;
+  return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
 }
 
 void refuse_image(CUresult error, const std::string &line, const std::string &place) {
@@ -119,6 +124,33 @@ bool cache_place(std::string &directory, std::string &tag) {
   return false;
 }
 
+namespace {
+
+// The engine that writes code for kernels that run already, in the background.
+const std::string &background_engine() {
+  static const std::string *const name = new std::string(env_string("SASSXLATE_BACKGROUND_ENGINE"));
+  return *name;
+}
+
+// Sends the service a request whose answer nothing waits for: the service may have to be started.
+void ask_aside(std::string request) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  auto *text = new std::string(std::move(request));
+  auto run = [](void *argument) -> void * {
+    const std::unique_ptr<std::string> mine(static_cast<std::string *>(argument));
+    service_call(*mine);
+    return nullptr;
+  };
+  if (pthread_create(&thread, nullptr, run, text) == 0) pthread_detach(thread);
+  else delete text;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+}  // namespace
+
 Kernel *find_kernel(const void *handle) { return Handles<Kernel>::all().find(handle); }
 Module *find_module(const void *handle) { return Handles<Module>::all().find(handle); }
 
@@ -139,6 +171,8 @@ Module::~Module() {
     for (size_t i = 0; i < kernel->loaded_.size(); ++i)
       if (kernel->loaded_[i].module && kernel->loaded_[i].generation == driver().devices[i]->generation)
         hip().hipModuleUnload(kernel->loaded_[i].module);
+    for (const auto &[i, old] : kernel->before_)
+      if (old.generation == driver().devices[i]->generation) hip().hipModuleUnload(old.module);
   }
   for (size_t i = 0; i < storage_.size(); ++i)
     if (storage_[i].memory && storage_[i].generation == driver().devices[i]->generation)
@@ -448,10 +482,49 @@ CUresult Kernel::translate() {
   if (owner->is_carried()) return read_carried_translation();
   std::string cache, tag, text;
   if (!cache_place(cache, tag)) return CUDA_ERROR_OPERATING_SYSTEM;
-  std::string stem = cache + "/kernel/" + tag + "/" + owner->key() + "-" + info->key;
-  if (read_cached(stem)) return CUDA_SUCCESS;
-  if (read_sealed(stem + ".refused", text, kTextLimit) && read_refusal(text)) return translation_;
-  return fetch();
+  stem_ = cache + "/kernel/" + tag + "/" + owner->key() + "-" + info->key;
+  CUresult result = CUDA_SUCCESS;
+  if (!read_cached(stem_)) {
+    if (read_sealed(stem_ + ".refused", text, kTextLimit) && read_refusal(text)) return translation_;
+    result = fetch();
+  }
+  if (result == CUDA_SUCCESS && !background_engine().empty()) {
+    better_ = Better::Wanted;
+    next_look_ = Stopwatch::now() + kLookAfter;
+  }
+  return result;
+}
+
+void Kernel::look_for_better() {
+  if (better_ == Better::None) return;
+  const double now = Stopwatch::now();
+  if (now < next_look_) return;
+  next_look_ = now + kLookAfter;
+  if (can_read(stem_ + ".upgraded")) {
+    better_ = Better::None;
+    std::string code;
+    if (!read_sealed(stem_ + ".hsaco", code, kImageLimit) || code == code_) return;
+    code_ = std::move(code);
+    ++number_;
+  } else if (better_ == Better::Wanted) {
+    better_ = Better::Asked;
+    const bool ready = env_string("SASSXLATE_TIER") == "llvm";
+    ask_aside("{\"op\":\"upgrade\",\"module\":" + json::quote(owner->key()) + ",\"kernel\":" + json::quote(info->name) +
+              ",\"engine\":" + json::quote(background_engine()) + (ready ? ",\"ready\":true" : "") + ",\"background\":true}");
+  }
+}
+
+void Kernel::take_better(Device &device, LoadedKernel &loaded) {
+  if (loaded.code == number_) return;
+  LoadedKernel made = loaded;
+  made.code = loaded.code = number_;
+  if (hip().hipModuleLoadData(&made.module, code_.data()) != hipSuccess) return;
+  if (hip().hipModuleGetFunction(&made.function, made.module, info->name.c_str()) != hipSuccess) {
+    hip().hipModuleUnload(made.module);
+    return;
+  }
+  before_.emplace_back(static_cast<size_t>(device.ordinal), loaded);
+  loaded = made;
 }
 
 CUresult Kernel::load(Device &device, hipFunction_t &function) {
@@ -477,6 +550,10 @@ CUresult Kernel::load(Device &device, hipFunction_t &function) {
         refuse(loaded.result, "SX0716: " + info->name + ": the device does not take its code object");
     }
     loaded.tried = true;
+    loaded.code = number_;
+  } else if (loaded.result == CUDA_SUCCESS) {
+    look_for_better();
+    take_better(device, loaded);
   }
   function = loaded.function;
   return loaded.result;

@@ -20,6 +20,7 @@ struct LoadedKernel {
   CUresult result = CUDA_SUCCESS;
   hipModule_t module = nullptr;
   hipFunction_t function = nullptr;
+  unsigned code = 0;  // the number of the kernel's code that it is
 };
 
 // CUfunction and CUkernel are both a pointer to this.
@@ -50,6 +51,9 @@ struct Kernel {
   bool read_cached(const std::string &stem);
   bool read_refusal(const std::string &text);
   CUresult read_carried_translation();
+  // Has another engine's code made, once the kernel is launched again after a while, and takes it when it is there.
+  void look_for_better();
+  void take_better(Device &device, LoadedKernel &loaded);
 
   std::mutex mutex_;
   std::atomic<bool> refused_at_launch_{false};
@@ -57,7 +61,13 @@ struct Kernel {
   bool translated_ = false;
   CUresult translation_ = CUDA_SUCCESS;
   std::string code_;  // the code object
+  std::string stem_;  // of its files in the cache
   std::vector<LoadedKernel> loaded_;
+  unsigned number_ = 0;  // of the code: how many there were before
+  enum class Better { None, Wanted, Asked } better_ = Better::None;
+  double next_look_ = 0;  // milliseconds
+  // Code that launches may still run, by device.
+  std::vector<std::pair<size_t, LoadedKernel>> before_;
 
   friend class Module;
 };
@@ -151,6 +161,7 @@ class Stopwatch {
  public:
   Stopwatch();
   double milliseconds() const;
+  static double now();  // of the monotonic clock
 
  private:
   double start_;

@@ -42,21 +42,49 @@ void place_sgprs(Launch &launch, const KernelInfo &info, uint64_t packet, uint64
   }
 }
 
-// Adds to the number in the file SASSXLATE_INSTRUCTIONS, if set: the work of a killed process
-// is included, and that of several processes adds up.
+// The number in the file that a variable names, if it is set: the work of a killed process is included, and that of
+// several processes adds up.
+uint64_t *shared_number(const char *variable) {
+  std::string path = env_string(variable);
+  int fd = path.empty() ? -1 : open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) return nullptr;
+  void *at = ftruncate(fd, sizeof(uint64_t)) == 0
+                 ? mmap(nullptr, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
+                 : MAP_FAILED;
+  close(fd);
+  return at == MAP_FAILED ? nullptr : static_cast<uint64_t *>(at);
+}
+
+// Adds to the number in the file SASSXLATE_INSTRUCTIONS.
 void tally(uint64_t executed) {
-  static uint64_t *const number = []() -> uint64_t * {
-    std::string path = env_string("SASSXLATE_INSTRUCTIONS");
-    int fd = path.empty() ? -1 : open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0) return nullptr;
-    void *at = ftruncate(fd, sizeof(uint64_t)) == 0
-                   ? mmap(nullptr, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
-                   : MAP_FAILED;
-    close(fd);
-    return at == MAP_FAILED ? nullptr : static_cast<uint64_t *>(at);
-  }();
+  static uint64_t *const number = shared_number("SASSXLATE_INSTRUCTIONS");
   if (number) __atomic_fetch_add(number, executed, __ATOMIC_RELAXED);
 }
+
+// As `tally`: nanoseconds of processor time of the thread that ran the launch, in the file SASSXLATE_CPU_TIME.  With
+// SASSXLATE_THREADS=1 that is all of it.
+class Clock {
+ public:
+  Clock() : began_(number() ? now() : 0) {}
+  ~Clock() {
+    if (number()) __atomic_fetch_add(number(), now() - began_, __ATOMIC_RELAXED);
+  }
+  Clock(const Clock &) = delete;
+  Clock &operator=(const Clock &) = delete;
+
+ private:
+  static uint64_t *number() {
+    static uint64_t *const one = shared_number("SASSXLATE_CPU_TIME");
+    return one;
+  }
+  static uint64_t now() {
+    timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<uint64_t>(time.tv_sec) * 1000000000u + static_cast<uint64_t>(time.tv_nsec);
+  }
+
+  uint64_t began_;
+};
 
 uint64_t nanoseconds() {
   timespec now;
@@ -141,6 +169,7 @@ int run_launch(Launch &launch) {
   {
     Recording recording(launch, dynamic);
     Busy busy;
+    const Clock clock;
     execute(launch);
   }
   tally(launch.executed.load());
