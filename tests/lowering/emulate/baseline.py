@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
 
+from sassxlate.errors import ShimError
 from sassxlate.lowering.codeobject.code_object import read
 from sassxlate.lowering.emulate.options import CompileOptions, Isa, host_isa
 from sassxlate.lowering.emulate.runner import (
@@ -19,6 +21,8 @@ from sassxlate.lowering.emulate.runner import (
 )
 from sassxlate.lowering.emulate.stencils import known, pack
 from sassxlate.lowering.emulate.stencils.stencil import UNALIGNED
+from sassxlate.runtime_shim import paths
+from sassxlate.runtime_shim.service import prebuilt
 
 ISAS: list[Isa] = ["avx512", "avx2"] if host_isa() == "avx512" else ["avx2"]
 
@@ -36,7 +40,11 @@ def each_with_an_isa(
 
 @functools.cache
 def first_pack(isa: Isa) -> LoadedPack:
-    """The pack of the known shapes."""
+    """The pack of the known shapes: that of the build, if it is of these very sources."""
+    with contextlib.suppress(ShimError):
+        built = prebuilt.read(paths.library_dir(), isa)
+        if built is not None:
+            return LoadedPack(built)
     return LoadedPack(pack.make(known.known_shapes(), isa).data)
 
 

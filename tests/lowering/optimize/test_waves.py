@@ -194,7 +194,7 @@ def _searched(
 ) -> Iterator[tuple[RegionText, list[Inst], list[Inst], random.Random]]:
     """Changed questions, the rules' code, and the search's where it is cheaper."""
     rng = random.Random(seed)
-    prover = Prover(timeout_ms=300)
+    prover = Prover(timeout_ms=300, cut_ms=300)
     for asked in confusing(names, rng):
         code = rules_code(asked.block, asked.regs)
         try:
