@@ -101,6 +101,7 @@ CUresult attribute(int id, Device &device, int &value) {
     case 81: value = shared_per_multiprocessor(); return CUDA_SUCCESS;
     case 97: value = shared_per_block(); return CUDA_SUCCESS;  // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
     case 102: value = device.virtual_memory; return CUDA_SUCCESS;
+    case 103: value = shares_memory(); return CUDA_SUCCESS;  // HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED
     case 33: case 34: case 50: {  // PCI bus, device, domain
       unsigned domain = 0, bus = 0, slot = 0;
       sscanf(device.bus_id.c_str(), "%x:%x:%x", &domain, &bus, &slot);

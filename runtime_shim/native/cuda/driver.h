@@ -66,6 +66,8 @@ enum class Need { Nothing, Init, Context };
 // The state; valid once cuInit has succeeded.
 Driver &driver();
 inline Hip &hip() { return driver().hip; }
+// Whether memory can be made that other processes open by a file descriptor; not tried on cards.
+inline bool shares_memory() { return hip().emulated && hip().hipMemExportToShareableHandle; }
 
 // Initialises once; later calls give the same answer.
 CUresult initialise();

@@ -29,7 +29,8 @@ namespace sx {
   F(hipStreamWaitValue64) F(hipStreamWriteValue32) F(hipStreamWriteValue64) F(hipEventQuery)           \
   F(hipEventElapsedTime) F(hipMemGetAllocationGranularity) F(hipMemAddressReserve) F(hipMemAddressFree)  \
   F(hipMemCreate) F(hipMemRelease) F(hipMemMap) F(hipMemUnmap) F(hipMemSetAccess) F(hipMemGetAccess)     \
-  F(hipMemRetainAllocationHandle) F(hipMemGetAllocationPropertiesFromHandle)
+  F(hipMemRetainAllocationHandle) F(hipMemGetAllocationPropertiesFromHandle)                             \
+  F(hipMemExportToShareableHandle) F(hipMemImportFromShareableHandle)
 
 struct Hip {
 #define F(name) decltype(&::name) name = nullptr;

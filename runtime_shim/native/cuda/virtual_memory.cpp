@@ -1,4 +1,7 @@
 // Virtual memory management: HIP's functions, whose structures and numbers are CUDA's.
+#include <unistd.h>
+
+#include <cstdint>
 #include <vector>
 
 #include "access.h"
@@ -24,6 +27,8 @@ const hipMemAllocationProp *to_hip(const CUmemAllocationProp *prop) {
 constexpr size_t kGranule = 2u << 20;
 constexpr int kDevice = 1, kHosts = 2, kHostsEnd = 5;  // CU_MEM_LOCATION_TYPE_*
 
+constexpr int kDescriptor = 1;  // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+constexpr char kShared[] = "memory for other processes (cuMemCreate with a type of handle)";
 constexpr char kUnmap[] = "cuMemUnmap of these mappings, by this HIP library";
 constexpr char kAccess[] = "cuMemSetAccess of these mappings, by this HIP library";
 
@@ -94,6 +99,7 @@ SX_API cuMemCreate(CUmemGenericAllocationHandle *out, size_t size, const CUmemAl
                    unsigned long long flags) {
   return enter<Need::Init>(__func__, [&]() -> CUresult {
     if (!out) return CUDA_ERROR_INVALID_VALUE;
+    if (prop && prop->requestedHandleTypes && (prop->requestedHandleTypes != kDescriptor || !shares_memory())) return refuse(kShared);
     hipMemGenericAllocationHandle_t handle = nullptr;
     CUresult result = SX_HIP(hipMemCreate, &handle, size, ::to_hip(prop), flags);
     if (result != CUDA_SUCCESS) return result;
@@ -179,5 +185,28 @@ SX_API cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmemGe
   return enter<Need::Init>(__func__, [&] {
     return SX_HIP(hipMemGetAllocationPropertiesFromHandle, reinterpret_cast<hipMemAllocationProp *>(prop),
                   to_hip_memory(handle));
+  });
+}
+
+SX_API cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle, int type, unsigned long long flags) {
+  return enter<Need::Init>(__func__, [&]() -> CUresult {
+    if (!out) return CUDA_ERROR_INVALID_VALUE;
+    if (type != kDescriptor) return refuse("cuMemExportToShareableHandle as anything but a file descriptor");
+    return SX_HIP(hipMemExportToShareableHandle, out, to_hip_memory(handle), type, flags);
+  });
+}
+
+SX_API cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void *given, int type) {
+  return enter<Need::Init>(__func__, [&]() -> CUresult {
+    if (!out) return CUDA_ERROR_INVALID_VALUE;
+    if (type != kDescriptor) return refuse("cuMemImportFromShareableHandle of anything but a file descriptor");
+    if (!shares_memory()) return refuse("cuMemImportFromShareableHandle, by this HIP library");
+    hipMemGenericAllocationHandle_t handle = nullptr;
+    CUresult result = SX_HIP(hipMemImportFromShareableHandle, &handle, given, type);
+    if (result != CUDA_SUCCESS) return result;
+    *out = reinterpret_cast<CUmemGenericAllocationHandle>(handle);
+    const auto file = static_cast<int>(reinterpret_cast<intptr_t>(given));
+    memory_made(*out, static_cast<size_t>(lseek(file, 0, SEEK_END)));
+    return result;
   });
 }

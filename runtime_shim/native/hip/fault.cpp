@@ -21,6 +21,18 @@ std::string instruction_at(const Launch &launch, uint32_t pc) {
   return text;
 }
 
+// Why the translation put a trap of this number (TRAP_* in lowering); "" of the program's own.
+const char *trap_text(uint64_t number) {
+  switch (number) {
+    case 0x51: return " (no lane can go on: barriers that are never reached together)";
+    case 0x52: return " (a return or branch to an address that the cubin does not list)";
+    case 0x53: return " (a matrix instruction that only some lanes of a warp execute)";
+    case 0x54: return " (a matrix descriptor with a base offset)";
+    case 0x55: return " (not a tensor map of cuTensorMapEncode*, or a copy that its map does not allow)";
+    default: return "";
+  }
+}
+
 }  // namespace
 
 int report_fault(const Launch &launch) {
@@ -51,6 +63,7 @@ int report_fault(const Launch &launch) {
   snprintf(address, sizeof address, "0x%llx", static_cast<unsigned long long>(f.address));
   std::string what = f.kind == SX_FAULT_STRICT ? strict_text(f.address) : address;
   if (f.kind == kFaultTime) what = std::to_string(config().kernel_time_limit) + " s";
+  if (f.kind == SX_FAULT_TRAP) what += trap_text(f.address);
   if (f.kind == SX_FAULT_ADDRESS) what += memory_describe(f.address);
   std::string sass = launch.function->info->sass_at(f.pc);
   if (!sass.empty()) sass = ", from SASS " + sass;

@@ -176,7 +176,7 @@ typedef struct {
 } hipMemLocation;
 typedef struct {
   int type;                 // 1: pinned
-  int requestedHandleType;  // 0: none
+  int requestedHandleType;  // 0: none, 1: a POSIX file descriptor
   hipMemLocation location;
   void *win32HandleMetaData;
   struct {
@@ -199,6 +199,9 @@ hipError_t hipMemMap(void *pointer, size_t size, size_t offset, hipMemGenericAll
 hipError_t hipMemUnmap(void *pointer, size_t size);
 hipError_t hipMemSetAccess(void *pointer, size_t size, const hipMemAccessDesc *desc, size_t count);
 hipError_t hipMemGetAccess(unsigned long long *flags, const hipMemLocation *location, void *pointer);
+hipError_t hipMemExportToShareableHandle(void *out, hipMemGenericAllocationHandle_t handle, int type,
+                                         unsigned long long flags);
+hipError_t hipMemImportFromShareableHandle(hipMemGenericAllocationHandle_t *handle, void *given, int type);
 hipError_t hipMemRetainAllocationHandle(hipMemGenericAllocationHandle_t *handle, void *pointer);
 hipError_t hipMemGetAllocationPropertiesFromHandle(hipMemAllocationProp *prop, hipMemGenericAllocationHandle_t handle);
 

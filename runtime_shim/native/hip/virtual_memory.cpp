@@ -1,7 +1,8 @@
 // Virtual memory management: addresses, memory, and the mapping of one to the other, each by itself.
 //
 // All memory is one file without a name, so that it keeps its content while it is mapped elsewhere, or twice; a mapping
-// shows a part of the file at a place in the arena.  What a device may access there is an allocation of the arena (of
+// shows a part of the file at a place in the arena.  Memory that other processes are to open is a file of its own, of a
+// fixed size: its descriptor is what they get.  What a device may access there is an allocation of the arena (of
 // the kind Virtual) for each run of neighbouring mappings: a copy may go across them.  Mappings that the device may not
 // write end the window of compiled code, whose accesses after it are checked one by one.  Addresses that are reserved and
 // not mapped stay readable and writable, as every hole in the window of compiled code does.
@@ -9,10 +10,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <map>
 #include <mutex>
 
 #include "memory.h"
+#include "shared_file.h"
 #include "state.h"
 #include "stream.h"
 
@@ -22,8 +25,11 @@ namespace {
 constexpr uint64_t kGranule = 2u << 20;
 constexpr int kPinned = 1, kDevice = 1;  // hipMemAllocationTypePinned, hipMemLocationTypeDevice
 constexpr unsigned kReadable = 1, kReadWrite = 3;
+constexpr int kDescriptor = 1;  // hipMemHandleTypePosixFileDescriptor
 
 struct Memory {
+  int file;               // of this memory alone, or -1: it is a part of the file of all
+  bool counted;           // as taken from the device, by the process that made it
   uint64_t offset, size;  // in the file
   unsigned owners;        // hipMemCreate and hipMemRetainAllocationHandle, less releases; a mapping is one, too
   hipMemAllocationProp properties;
@@ -103,8 +109,11 @@ void give_part(State &s, uint64_t offset, uint64_t size) {
 void drop(State &s, uint64_t number) {
   auto it = s.memories.find(number);
   if (--it->second.owners) return;
-  memory_uncount(it->second.size);
-  give_part(s, it->second.offset, it->second.size);
+  if (it->second.counted) memory_uncount(it->second.size);
+  if (it->second.file >= 0)
+    close(it->second.file);
+  else
+    give_part(s, it->second.offset, it->second.size);
   s.memories.erase(it);
 }
 
@@ -140,6 +149,12 @@ void show(State &s, uint64_t base, uint64_t size) {
   if (end) memory_show_virtual(begin, end - begin);
 }
 
+hipMemGenericAllocationHandle_t keep(State &s, const Memory &memory) {
+  const uint64_t number = s.next++;
+  s.memories[number] = memory;
+  return reinterpret_cast<hipMemGenericAllocationHandle_t>(number);
+}
+
 bool usable(const hipMemAllocationProp *prop) {
   return prop && prop->type == kPinned && prop->location.type == kDevice && prop->location.id == 0;
 }
@@ -170,18 +185,44 @@ int unreserve(void *pointer, size_t size) {
 
 int create(hipMemGenericAllocationHandle_t *out, size_t size, const hipMemAllocationProp *prop, unsigned long long flags) {
   if (!out || !size || !aligned(size) || flags || !usable(prop)) return hipErrorInvalidValue;
-  if (prop->requestedHandleType) return hipErrorNotSupported;  // nothing is exported
+  const int type = prop->requestedHandleType;
+  if (type && type != kDescriptor) return hipErrorNotSupported;
   State &s = state();
   std::lock_guard<std::mutex> guard(s.mutex);
   if (!open_file(s) || !memory_count(size)) return hipErrorOutOfMemory;
   uint64_t offset = 0;
-  if (!take_part(s, size, offset)) {
+  const int file = type ? shared_file(size) : -1;
+  if (type ? file < 0 : !take_part(s, size, offset)) {
     memory_uncount(size);
     return hipErrorOutOfMemory;
   }
-  const uint64_t number = s.next++;
-  s.memories[number] = {offset, size, 1, *prop};
-  *out = reinterpret_cast<hipMemGenericAllocationHandle_t>(number);
+  *out = keep(s, {file, true, offset, size, 1, *prop});
+  return 0;
+}
+
+int export_memory(void *out, hipMemGenericAllocationHandle_t handle, int type, unsigned long long flags) {
+  State &s = state();
+  std::lock_guard<std::mutex> guard(s.mutex);
+  auto it = s.memories.find(number_of(handle));
+  if (!out || flags || it == s.memories.end() || type != kDescriptor || it->second.file < 0) return hipErrorInvalidValue;
+  const int file = fcntl(it->second.file, F_DUPFD_CLOEXEC, 0);
+  if (file < 0) return hipErrorOutOfMemory;
+  memcpy(out, &file, sizeof file);
+  return 0;
+}
+
+int import_memory(hipMemGenericAllocationHandle_t *out, int given, int type) {
+  const uint64_t size = shared_size(given);
+  if (!out || type != kDescriptor || !size || !aligned(size)) return hipErrorInvalidValue;
+  const int file = fcntl(given, F_DUPFD_CLOEXEC, 0);
+  if (file < 0) return hipErrorOutOfMemory;
+  hipMemAllocationProp properties = {};
+  properties.type = kPinned;
+  properties.requestedHandleType = kDescriptor;
+  properties.location = {kDevice, 0};
+  State &s = state();
+  std::lock_guard<std::mutex> guard(s.mutex);
+  *out = keep(s, {file, false, 0, size, 1, properties});
   return 0;
 }
 
@@ -197,7 +238,8 @@ int map_memory(void *pointer, size_t size, size_t offset, hipMemGenericAllocatio
   if (next != s.mappings.end() && next->first < base + size) return hipErrorInvalidValue;
   if (next != s.mappings.begin() && std::prev(next)->first + std::prev(next)->second.size > base) return hipErrorInvalidValue;
   if (!memory_commit(base + size)) return hipErrorOutOfMemory;
-  if (mmap(pointer, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, s.file,
+  const int file = memory->second.file >= 0 ? memory->second.file : s.file;
+  if (mmap(pointer, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file,
            static_cast<off_t>(memory->second.offset)) == MAP_FAILED)
     return hipErrorOutOfMemory;
   ++memory->second.owners;
@@ -340,4 +382,13 @@ SX_API hipError_t hipMemGetAllocationPropertiesFromHandle(hipMemAllocationProp *
     *prop = it->second.properties;
     return 0;
   });
+}
+
+SX_API hipError_t hipMemExportToShareableHandle(void *out, hipMemGenericAllocationHandle_t handle, int type,
+                                                unsigned long long flags) {
+  return call([&] { return export_memory(out, handle, type, flags); });
+}
+
+SX_API hipError_t hipMemImportFromShareableHandle(hipMemGenericAllocationHandle_t *handle, void *given, int type) {
+  return call([&] { return import_memory(handle, static_cast<int>(reinterpret_cast<intptr_t>(given)), type); });
 }

@@ -17,7 +17,7 @@ enum : nvmlReturn_t {
 using nvmlDevice_t = struct NvmlDevice *;
 
 enum : unsigned { NVML_P2P_STATUS_OK = 0, NVML_P2P_STATUS_NOT_SUPPORTED = 5 };
-enum : unsigned { NVML_P2P_CAPS_INDEX_UNKNOWN = 6 };  // after read, write, NVLink, atomics, properties, PCI
+enum : unsigned { NVML_P2P_CAPS_INDEX_UNKNOWN = 5 };  // after read, write, NVLink, atomics, PCI
 enum : unsigned { NVML_CLOCK_GRAPHICS = 0, NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2, NVML_CLOCK_VIDEO = 3, NVML_CLOCK_COUNT = 4 };
 
 struct nvmlMemory_t {

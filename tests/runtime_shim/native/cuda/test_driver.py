@@ -19,6 +19,7 @@ CHECKS = [
     *("reset", "boxes", "textures", "virtual_memory", "read_only_memory", "no_access_memory"),
     "access_rights",
     "mapped_ranges",
+    "shared_handles",
 ]
 
 

@@ -55,6 +55,8 @@ print(hip.hipGetDeviceCount(byref(n)), n.value, hip.hipDriverGetVersion(byref(n)
             r"lane 5 of wave [01], workgroup \(3,0,0\)",
         ),
         ("launch(2, 3)", 719, r"SX0663: .* trap 0x2, .*"),
+        ("launch(0x51, 3)", 719, r"SX0663: .* trap 0x51 \(no lane can go on.*\), lane .*"),
+        ("launch(0x55, 3)", 719, r"SX0663: .* trap 0x55 \(not a tensor map of cuTensorMapEncode.*"),
         ("launch(0x10000, 4)", 700, r"SX0664: .*"),
         ("launch(0x10000, 5)", 700, r"SX0665: .*"),
         ("launch(0, 6)", 719, r"SX0666: .*"),

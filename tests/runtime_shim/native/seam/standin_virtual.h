@@ -14,6 +14,8 @@ NO_VIRTUAL_MEMORY(hipMemSetAccess, void *, size_t, const hipMemAccessDesc *, siz
 NO_VIRTUAL_MEMORY(hipMemGetAccess, unsigned long long *, const hipMemLocation *, void *)
 NO_VIRTUAL_MEMORY(hipMemRetainAllocationHandle, hipMemGenericAllocationHandle_t *, void *)
 NO_VIRTUAL_MEMORY(hipMemGetAllocationPropertiesFromHandle, hipMemAllocationProp *, hipMemGenericAllocationHandle_t)
+NO_VIRTUAL_MEMORY(hipMemExportToShareableHandle, void *, hipMemGenericAllocationHandle_t, hipMemAllocationHandleType, unsigned long long)
+NO_VIRTUAL_MEMORY(hipMemImportFromShareableHandle, hipMemGenericAllocationHandle_t *, void *, hipMemAllocationHandleType)
 static_assert(sizeof(hipMemAllocationProp) == 32 && sizeof(hipMemAccessDesc) == 12 && sizeof(hipMemLocation) == 8);
 static_assert(offsetof(hipMemAllocationProp, location) == 8 && offsetof(hipMemAllocationProp, allocFlags) == 24);
 static_assert(hipMemAllocationTypePinned == 1 && hipMemLocationTypeDevice == 1 && hipMemAccessFlagsProtReadWrite == 3);

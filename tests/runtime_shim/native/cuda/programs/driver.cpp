@@ -277,6 +277,7 @@ int main(int argc, char **argv) {
       {"bad_image", bad_image}, {"no_code", no_code},     {"seam", seam},         {"reset", reset},
       {"refused", refused}, {"logs", logs},     {"virtual_memory", virtual_memory},     {"modules", modules},
       {"read_only_memory", read_only_memory}, {"no_access_memory", no_access_memory}, {"access_rights", access_rights}, {"mapped_ranges", mapped_ranges},
+      {"shared_handles", shared_handles},
       {"ptx", ptx},             {"ptx_refused", ptx_refused},       {"ptx_link", ptx_link},
       {"ptx_link_files", ptx_link_files}, {"ptx_link_refused", ptx_link_refused}, {"ptx_result", ptx_result},
   };

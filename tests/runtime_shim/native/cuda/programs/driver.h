@@ -63,6 +63,7 @@ void virtual_memory();
 void read_only_memory();
 void access_rights();
 void mapped_ranges();
+void shared_handles();
 void no_access_memory();
 void modules();
 void ptx();

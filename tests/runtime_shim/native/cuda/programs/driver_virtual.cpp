@@ -44,7 +44,7 @@ void mistakes(CUdeviceptr base, CUmemGenericAllocationHandle memory) {
   other.location.id = 7;
   RESULT(cuMemCreate(&none, kPage, &other, 0), CUDA_ERROR_INVALID_VALUE);
   other = prop;
-  other.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  other.requestedHandleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
   RESULT(cuMemCreate(&none, kPage, &other, 0), CUDA_ERROR_NOT_SUPPORTED);
   RESULT(cuMemMap(base + 4096, kPage, 0, memory, 0), CUDA_ERROR_INVALID_VALUE);
   RESULT(cuMemMap(base + (size_t{1} << 40), kPage, 0, memory, 0), CUDA_ERROR_INVALID_VALUE);
