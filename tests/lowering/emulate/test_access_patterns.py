@@ -98,9 +98,10 @@ def _is_tested(inst: Inst) -> bool:
 
 
 def _places(rng: random.Random, size: int) -> list[int]:
-    """Addresses of 32 lanes: in order, in halves, shared, with one lane elsewhere, at random."""
+    """Addresses of 32 lanes: in order, in halves, shared, near to each other, with one lane
+    elsewhere, at random."""
     room = _SIZE // size
-    kind = rng.randrange(8)
+    kind = rng.randrange(10)
     first, second = (rng.randrange(room - 16) for _ in (0, 1))
     if kind == 0:
         first = rng.choice((0, room - 32, rng.randrange(room - 31)))
@@ -114,6 +115,12 @@ def _places(rng: random.Random, size: int) -> list[int]:
         out = [i * step for i in range(32)]
     elif kind == 5:  # the upper half begins inside of the lower one
         out = [first + i % 16 + i // 16 * rng.randrange(-min(first, 3), 1) for i in range(32)]
+    elif kind == 6:  # each half in 32 units
+        first, second = (min(n // 32 * 32, room - 32) for n in (first, second))
+        out = [first + i // 16 * (second - first) + rng.randrange(32) for i in range(32)]
+    elif kind == 7:
+        first, bits = rng.choice((0, room // 64 * 32, room - 32)), rng.randrange(32)
+        out = [first + (i ^ bits) for i in range(32)]
     else:
         out = [rng.randrange(room) for _ in range(32)]
     if rng.random() < 0.4:
@@ -347,3 +354,50 @@ def test_strict_mode_has_the_same_words() -> None:
         memory, table = bytearray(content), bytearray(before)
         _expected(memory, table, accesses)
         assert (got_memory, got) == (bytes(memory), bytes(table))
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("size", [124, 128, 132, 256 + 4])
+def test_near_the_end_of_lds(size: int, isa: Isa) -> None:
+    """Lanes that exchange dwords in LDS that ends among them, where nothing may be taken whole."""
+    words = size // 4
+    lanes = min(words, 32)
+
+    def code(bits: int) -> bytes:
+        first = 4 * (words - lanes)
+        return assemble(
+            [
+                Inst("s_load_b64", (S(4, 2), S(0, 2)), 0),
+                Inst("v_lshlrev_b32", (V(1), I(2), V(0))),
+                Inst("s_mov_b32", (Sp("exec_lo"), I((1 << lanes) - 1))),
+                Inst("ds_store_b32", (V(1), V(1)), first),
+                Inst("v_xor_b32", (V(2), I(4 * bits), V(1))),
+                Inst("v_mov_b32", (V(3), I(0))),
+                *_WAIT,
+                Inst("ds_load_b32", (V(3), V(2)), first),
+                *_WAIT,
+                Inst("global_store_b32", (V(1), V(3), S(4, 2))),
+                *_WAIT,
+                Inst("s_endpgm"),
+            ]
+        ).data
+
+    for bits in (0, 1, 3, 16):
+        device = EmulatedDevice(1 << 16)
+        out = device.alloc(128)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(lane_strides, "strides", _unknown)
+            image = LoadedImage(compile_kernel(code(bits), 0, CompileOptions(isa=isa)))
+        launch = (image, Setup(lds_size=size), 1, 32, struct.pack("<Q", out), device)
+        wrong = [i for i in range(lanes) if i ^ bits >= lanes]
+        if wrong:
+            with pytest.raises(EmulatorError, match=rf"fault .* lane {wrong[0]}:"):
+                run_image(*launch)
+            continue
+        run_image(*launch)
+        got = struct.unpack(f"<{lanes}I", device.read(out, 4 * lanes))
+        assert list(got) == [4 * (i ^ bits) for i in range(lanes)]
+
+
+def _unknown(_: Flow) -> dict[int, int]:
+    return {}

@@ -205,17 +205,19 @@ def masked_store(c: Context, at: Sequence[str], data: Val, align: int, lanes: Va
         c.fn.do(f"call void @{name}({part} {value}, ptr align {align} {p}, {mask} {active})")
 
 
-def blend(c: Context, at: Sequence[str], data: Val, lanes: Val) -> None:
-    """The same to memory that no other host thread accesses, 4-byte aligned."""
-    length = LANES // len(at)
-    part, mask = f"<{length} x i32>", f"<{length} x i1>"
-    data, lanes = c.d.splat(data), c.d.splat(lanes)
-    for run, p in enumerate(at):
-        old = c.fn.emit_new(f"load {part}, ptr {p}, align 4")
-        value = _part(c, V32, data.ref, run, length)
-        active = _part(c, lanes.type, lanes.ref, run, length)
-        new = c.fn.emit(f"select {mask} {active}, {part} {value}, {part} {old}")
-        c.fn.do(f"store {part} {new}, ptr {p}, align 4")
+def blend(c: Context, at: Sequence[str], data: Sequence[Val], lanes: Val) -> None:
+    """The same of whole dwords to memory that no other host thread accesses, 4-byte aligned."""
+    length, n, lanes = LANES // len(at), len(data), c.d.splat(lanes)
+    type_ = f"<{length * n} x i32>"
+    for run, (p, text) in enumerate(zip(at, _interleave(c, data, length), strict=True)):
+        index = _list([run * length + i for i in range(length) for _ in range(n)])
+        active = lanes.ref
+        if n > 1 or length < LANES:
+            what = f"{lanes.type} {lanes.ref}, {lanes.type} poison, <{length * n} x i32> {index}"
+            active = c.fn.emit(f"shufflevector {what}")
+        old = c.fn.emit_new(f"load {type_}, ptr {p}, align 4")
+        new = c.fn.emit(f"select <{length * n} x i1> {active}, {type_} {text}, {type_} {old}")
+        c.fn.do(f"store {type_} {new}, ptr {p}, align 4")
 
 
 __all__ = ["Starts", "blend", "firsts", "load", "masked_store", "run_length", "starts", "store"]

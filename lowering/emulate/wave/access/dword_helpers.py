@@ -105,6 +105,51 @@ def _shared(space: str) -> str:
     )
 
 
+def _windows(m: Module) -> str:
+    """To `window` if each half's lanes are in 32 dwords, of which the host takes any 16 at a time
+    faster than it gathers: a network that sorts, or a butterfly, is so.  Otherwise to `gather`.
+    The last lanes are looked at first, so that other forms hardly pay for the test."""
+    m.declare("i32 @llvm.umax.i32(i32, i32)")
+    m.declare("i32 @llvm.usub.sat.i32(i32, i32)")
+    half = "<16 x i32>"
+    permute = "@llvm.x86.avx512.vpermi2var.d.512"
+    m.declare(f"{half} {permute}({half}, {half}, {half})")
+    text = "".join(f"  %lane.{i} = extractelement {V32} %at, i64 {i}\n" for i in (15, 16, 31))
+    text += (
+        "  %far.0 = xor i32 %at.0, %lane.15\n  %far.1 = xor i32 %lane.16, %lane.31\n"
+        "  %far = or i32 %far.0, %far.1\n  %near = icmp ult i32 %far, 128\n"
+        "  br i1 %near, label %windows, label %gather\nwindows:\n"
+        f"  %heads = shufflevector {V32} %at, {V32} poison, <32 x i32> <{_FIRSTS}>\n"
+        f"  %away = xor {V32} %at, %heads\n"
+        f"  %with = icmp ult {V32} %away, splat (i32 128)\n"
+        f"  %with.m = bitcast {_MASK} %with to i32\n  %with.x = or i32 %with.m, %inactive\n"
+        "  %together = icmp eq i32 %with.x, -1\n"
+        "  %start.0 = and i32 %at.0, -128\n  %start.1 = and i32 %lane.16, -128\n"
+        "  %last = call i32 @llvm.umax.i32(i32 %start.0, i32 %start.1)\n"
+        "  %whole.s = call i32 @llvm.usub.sat.i32(i32 %size, i32 127)\n"
+        "  %there = icmp ult i32 %last, %whole.s\n  %use = and i1 %together, %there\n"
+        "  br i1 %use, label %window, label %gather\nwindow:\n"
+        + member("lds.w", "ptr", WaveLayout.LDS)
+        + f"  %dwords = lshr {V32} %at, splat (i32 2)\n"
+    )
+    for which in (0, 1):
+        index = ", ".join(f"i32 {16 * which + lane}" for lane in range(16))
+        n = f"%w{which}"
+        text += (
+            f"  {n}.p = getelementptr i8, ptr %lds.w, i32 %start.{which}\n"
+            f"  {n}.q = getelementptr i8, ptr {n}.p, i64 64\n"
+            f"  {n}.a = load {half}, ptr {n}.p, align 4\n"
+            f"  {n}.b = load {half}, ptr {n}.q, align 4\n"
+            f"  {n}.i = shufflevector {V32} %dwords, {V32} poison, <16 x i32> <{index}>\n"
+            f"  {n} = call {half} {permute}({half} {n}.a, {half} {n}.i, {half} {n}.b)\n"
+        )
+    index = ", ".join(f"i32 {lane}" for lane in range(LANES))
+    return text + (
+        f"  %found = shufflevector {half} %w0, {half} %w1, <32 x i32> <{index}>\n"
+        f"  ret {V32} %found\n"
+    )
+
+
 def _by_lanes(space: str, call: str) -> str:
     """The addresses in a buffer, for the helper that visits the lanes; `call` is text."""
     wide = "%at"
@@ -136,7 +181,9 @@ def load(m: Module, space: str, align: int, by_lanes: Callable[[], str]) -> str:
         + "  br i1 %all, label %once, label %lanes, !prof !1\nlanes:\n"
         f"  %slow = tail call {V32} @{name}.lanes({args})\n  ret {V32} %slow\nonce:\n"
         + _shared(space)
-        + "anywhere:\n"  # LLVM sees offsets of 32 bits in the gather's own block alone
+        + "anywhere:\n"
+        + (_windows(m) if space == "l" else "  br label %gather\n")
+        + "gather:\n"  # LLVM sees offsets of 32 bits in the gather's own block alone
         + _pointers(space)
         + f"  %got = call {V32} @llvm.masked.gather.v32i32.v32p0({_PTRS} align 4 %ptrs, "
         f"{_MASK} %wanted, {V32} zeroinitializer)\n  ret {V32} %got\n}}\n"

@@ -449,15 +449,17 @@ def store(c: Context, a: Address, shape: VectorAccess, aligned: Alignment, data:
         slow()
         return
     ok, at, form = _side_by_side(c, a, shape.bytes, align)
-    masked = shape.bytes == 4 and (d.avx512 or a.space == "l")
+    # Other host threads have no part in LDS: what inactive lanes have there may be written again.
+    blended = a.space == "l" and shape.bytes in ((4, 8) if d.avx512 else (4,))
+    masked = blended or (shape.bytes == 4 and d.avx512)
     if not masked:
         ok = d.and_(ok, d.eq(exec_, const(-1, 32)))
 
     def fast() -> list[Val]:
         if not masked:
             contiguous.store(c, at, shape.bytes, data, min(align, 4), data_buffer(c))
-        elif a.space == "l":
-            contiguous.blend(c, at, data[0], lanes)
+        elif blended:
+            contiguous.blend(c, at, data, lanes)
         else:
             contiguous.masked_store(c, at, data[0], 4, lanes)
         return []
