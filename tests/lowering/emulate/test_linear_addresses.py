@@ -96,6 +96,19 @@ _FORMS = {
         lambda x, k: 4 * _signed(x) - 4 * k,
         "sext shl add sub",
     ),
+    "less_a_constant": _Form(
+        (
+            _ADD,
+            _SIGN,
+            _SHIFT,
+            *_BASE,
+            Inst("v_add_co_u32", (V(2), _VCC, I(-16), V(2))),
+            Inst("v_add_co_ci_u32", (V(3), _NULL, I(-1), V(3), _VCC)),
+        ),
+        _WIDE,
+        lambda x, k: 4 * _signed(x + k) - 16,
+        "add sext shl add add",
+    ),
     "upper_zero": _Form(
         (_ADD, Inst("v_mov_b32", (V(3), I(0))), _SHIFT, *_BASE),
         _WIDE,
@@ -183,7 +196,7 @@ class _Access:
 # What of the numbers wraps: where an extension leaves its argument's width.
 _EDGES = {
     "signed": 1 << 31, "less": 1 << 31, "carry": 1 << 31, "borrow": 1 << 31,
-    "unsigned": 1 << 32, "upper_zero": 1 << 32, "saddr": 1 << 30,
+    "less_a_constant": 1 << 31, "unsigned": 1 << 32, "upper_zero": 1 << 32, "saddr": 1 << 30,
 }  # fmt: skip
 
 

@@ -46,9 +46,9 @@ class _Step:
 
     def factor(self) -> int:
         """What it multiplies differences between lanes by."""
-        if self.scalar is None or self.scalar.const is None:
+        if self.op not in ("mul", "shl") or self.scalar is None or self.scalar.const is None:
             return 1
-        return {"mul": self.scalar.const, "shl": 1 << self.scalar.const}.get(self.op, 1)
+        return self.scalar.const if self.op == "mul" else 1 << self.scalar.const
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def find(d: LlvmDomain, lo: Val, hi: Val | None, bytes_: int, *, short: bool) ->
         total *= step.factor()
     # One operation of 32 bits takes less than a scalar's way through it, on which the access waits.
     least = 2 if short else 1
-    if bytes_ % total or sum(step.scalar is not None for step in steps) < least:
+    if not total or bytes_ % total or sum(step.scalar is not None for step in steps) < least:
         return None
     return Linear(root, tuple(reversed(steps)), bytes_ // total)
 
