@@ -216,6 +216,8 @@ def _access(rng: random.Random, form: str, offset: int) -> _Access:
         first = edge - rng.choice((32, 16, rng.randrange(33)))
     second = rng.choice((16, 16, 16, 0, rng.randrange(47)))
     out = [first + i % 16 + i // 16 * second - max(offset, 0) // 4 for i in range(32)]
+    if form == "less_a_constant":
+        out = [x + 4 for x in out]  # nothing is before the memory
     if rng.random() < 0.3:
         out[rng.choice((0, 1, 15, 16, 17, 31))] += rng.choice((1, 2, 1 << 29))
     added = -scalar if form in ("less", "borrow") else scalar
