@@ -17,7 +17,7 @@ from sassxlate.errors import LoweringError, SassxlateError, Where
 from sassxlate.lowering.abi.link import link_kernel
 from sassxlate.lowering.codeobject.code_object import KernelImage
 from sassxlate.lowering.codeobject.code_object import write as write_code_object
-from sassxlate.lowering.codeobject.source_map import source_map
+from sassxlate.lowering.codeobject.source_map import note, source_map
 from sassxlate.lowering.convergence.plan import make_plan
 from sassxlate.lowering.kernel_graph import kernel_cfg
 from sassxlate.lowering.nans.bits import nan_bits
@@ -129,8 +129,8 @@ def assemble(code: EncodedCode) -> Assembled:
 def write(code: Assembled) -> Written:
     """The code object."""
     made = image(code.selected.kernel, code.selected, code.program)
-    made = replace(made, source=source_map(code.items, code.program))
-    return Written(code, write_code_object([made], code.selected.regs.target))
+    source = note([(made.name, source_map(code.items, code.program))])  # its text is not kept
+    return Written(code, write_code_object([made], code.selected.regs.target, source))
 
 
 @dataclass(frozen=True, slots=True)

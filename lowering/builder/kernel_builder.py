@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sassxlate.disasm.rdna3.instruction import Item
@@ -23,6 +24,30 @@ class Span:
 
 
 @dataclass(slots=True)
+class Spans:
+    """The spans of a kernel in order, without an object for each: a kernel of 100,000 instructions
+    has two lists of them at a time."""
+
+    instructions: list[Instruction] = field(default_factory=list[Instruction])
+    firsts: array[int] = field(default_factory=lambda: array("I"))
+    ends: array[int] = field(default_factory=lambda: array("I"))
+
+    def add(self, ins: Instruction, first: int, end: int) -> None:
+        """Appends a span."""
+        self.instructions.append(ins)
+        self.firsts.append(first)
+        self.ends.append(end)
+
+    def moved(self, places: Sequence[int]) -> Spans:
+        """The spans where items are elsewhere: ``places`` has the new index of each."""
+        firsts = array("I", (places[at] for at in self.firsts))
+        return Spans(self.instructions, firsts, array("I", (places[at] for at in self.ends)))
+
+    def __iter__(self) -> Iterator[Span]:
+        return map(Span, self.instructions, self.firsts, self.ends)
+
+
+@dataclass(slots=True)
 class KernelBuilder:
     """State shared by the rules of one kernel; ``items`` is the program so far."""
 
@@ -33,7 +58,7 @@ class KernelBuilder:
     bank_table: dict[int, int]  # constant bank -> byte offset of its pointer in the kernarg segment
     merge: frozenset[RegRef]  # predicates whose bits of waiting lanes must survive a write
     items: list[Item] = field(default_factory=list[Item])
-    spans: list[Span] = field(default_factory=list[Span])  # in order, of finished instructions
+    spans: Spans = field(default_factory=Spans)  # of finished instructions
     labels: int = 0
     vtemps_used: int = 0
     rules_used: dict[str, int] = field(default_factory=dict[str, int])

@@ -18,7 +18,7 @@ from sassxlate.disasm.sass.instruction import (
     Reg,
     RegRef,
 )
-from sassxlate.lowering.builder.kernel_builder import KernelBuilder, Span
+from sassxlate.lowering.builder.kernel_builder import KernelBuilder
 from sassxlate.lowering.builder.sources import SourceReader
 from sassxlate.lowering.regalloc.register_map import LaneSlot, Slot
 from sassxlate.lowering.target import ALL_ONES, EXEC, ZERO
@@ -228,7 +228,7 @@ class RuleEmitter(SourceReader):
         for commit in self._commits:
             commit()
         self._commits.clear()
-        self.k.spans.append(Span(self.ins, self._first, len(self.k.items)))
+        self.k.spans.add(self.ins, self._first, len(self.k.items))
 
     def begin(self) -> None:
         """The instruction's own code starts here: earlier items belong to its guard."""

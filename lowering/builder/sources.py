@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import replace
 
 from sassxlate.disasm.rdna3 import can_encode
 from sassxlate.disasm.rdna3.instruction import (
@@ -98,7 +97,7 @@ class SourceReader:
             n = arg.n if isinstance(arg, S | Sp) else 1
             args = list(inst.args)
             moved[i] = args[i] = self.to_vgpr(arg, n) if vector else self._to_sgpr(arg)
-            for candidate in (replace(inst, args=tuple(args)), replace(inst, args=tuple(moved))):
+            for candidate in (inst.with_args(tuple(args)), inst.with_args(tuple(moved))):
                 if can_encode(candidate) is None:
                     return candidate
         raise LoweringError(

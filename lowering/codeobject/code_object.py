@@ -131,8 +131,9 @@ def _check(kernels: Sequence[KernelImage], target: Target) -> None:
             raise EncodeError("SX0530", text, where)
 
 
-def write(kernels: Sequence[KernelImage], target: Target) -> bytes:
-    """A code object (ELF) for a target with the kernels, ready for hipModuleLoadData.
+def write(kernels: Sequence[KernelImage], target: Target, source: bytes | None = None) -> bytes:
+    """A code object (ELF) for a target with the kernels, ready for hipModuleLoadData.  ``source``:
+    the note of the SASS that their code came from, if it is made already.
 
     Raises:
         EncodeError: SX0530, no kernel, a repeated name, or a size out of range.
@@ -150,7 +151,8 @@ def write(kernels: Sequence[KernelImage], target: Target) -> bytes:
         except EncodeError as error:
             raise error.at(kernel=kernel.name) from None
     text = _pad(text + _CODE_END * _PREFETCH, _ALIGN)
-    source = source_map.note((kernel.name, kernel.source) for kernel in kernels)
+    if source is None:
+        source = source_map.note((kernel.name, kernel.source) for kernel in kernels)
     note = metadata_note(kernels, target)
     version = target.code_object_version
     return elf.build(note, descriptors, text, functions, target.flags, source, version)

@@ -59,6 +59,11 @@ class _Section:
     info: int = 0
     align: int = 1
     entry: int = 0
+    more: bytes = b""  # follows ``data``: notes may be longer than the code
+
+    @property
+    def size(self) -> int:
+        return len(self.data) + len(self.more)
 
 
 def build(
@@ -77,14 +82,14 @@ def build(
     ``flags`` are the file's e_flags, ``notes`` whole ELF notes to follow the metadata's;
     ``version`` is the code object's.
     """
-    note_data = note(metadata) + notes
+    note_data = note(metadata)
+    note_size = len(note_data) + len(notes)
     count = len(functions) * 2 + 1
     strings, symbol_strings = _Strings(), _Strings()
     names = [n for name, _, _ in functions for n in (name, f"{name}.kd")]
     places = [strings.add(n) for n in names]
-    at = 64 + 7 * PHDR.size
-    note_at = at
-    sym_at = _align(note_at + len(note_data), 8)
+    head_end = note_at = 64 + 7 * PHDR.size
+    sym_at = _align(note_at + note_size, 8)
     hash_at = sym_at + count * SYM.size
     hash_data = _hash_table(names)
     str_at = hash_at + len(hash_data)
@@ -112,7 +117,7 @@ def build(
     )
     dynamic = b"".join(struct.pack("<QQ", *tag) for tag in tags)
     sections = [
-        _Section(".note", 7, 2, note_at, note_at, note_data, align=4),
+        _Section(".note", 7, 2, note_at, note_at, note_data, align=4, more=notes),
         _Section(".dynsym", 11, 2, sym_at, sym_at, sym_data, 4, 1, 8, SYM.size),
         _Section(".hash", 5, 2, hash_at, hash_at, hash_data, 2, 0, 4, 4),
         _Section(".dynstr", 3, 2, str_at, str_at, strings.data),
@@ -135,10 +140,10 @@ def build(
         (1, 6, dyn_at, dyn_addr, len(dynamic), _PAGE),
         (2, 6, dyn_at, dyn_addr, len(dynamic), 8),
         (0x6474E551, 6, 0, 0, 0, 0),
-        (4, 4, note_at, note_at, len(note_data), 4),
+        (4, 4, note_at, note_at, note_size, 4),
     )
     ident = b"\x7fELF\2\1\1" + bytes([ABI_HSA, _ABI_VERSION[version]]) + bytes(7)
-    out = bytearray(table_at)
+    out = bytearray(head_end)
     out[:64] = EHDR.pack(
         ident, ET_DYN, EM_AMDGPU, 1, 0, 64, table_at, flags, 64, PHDR.size, len(segments),
         SHDR.size, len(sections) + 1, len(sections),
@@ -147,13 +152,15 @@ def build(
         row = PHDR.pack(kind, flags, offset, address, address, size, size, step)
         out[64 + i * PHDR.size : 64 + (i + 1) * PHDR.size] = row
     headers = [bytes(SHDR.size)]
+    parts, at = [bytes(out)], head_end
     for name, s in zip(section_names, sections, strict=True):
-        out[s.offset : s.offset + len(s.data)] = s.data
-        places_of = (s.address, s.offset, len(s.data))
+        parts += (bytes(s.offset - at), s.data, s.more)
+        at = s.offset + s.size
+        places_of = (s.address, s.offset, s.size)
         headers.append(
             SHDR.pack(name, s.kind, s.flags, *places_of, s.link, s.info, s.align, s.entry)
         )
-    return bytes(out) + b"".join(headers)
+    return b"".join((*parts, bytes(table_at - at), *headers))
 
 
 def with_sections(data: bytes, more: Mapping[str, bytes]) -> bytes:

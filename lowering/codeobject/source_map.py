@@ -21,6 +21,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Final, Literal
 
 from sassxlate.disasm.rdna3.codec.assemble import Program
@@ -28,6 +29,8 @@ from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item, Label
 
 OWNER: Final = b"SASSXLATE\0"
 TYPE: Final = 0x5358  # "SX"
+
+_LINES: Final = 1 << 10
 
 UNALIGNED: Final = "unaligned\n"
 
@@ -52,6 +55,7 @@ ADDED: Final[Mapping[str, str]] = {
 def source_map(items: Sequence[Item], program: Program) -> str:
     """The lines of one kernel, without its ``kernel`` line."""
     sass: list[str] = []
+    joined: list[str] = []
     equal: list[str] = []
     fences: list[str] = []
     last = -1
@@ -68,9 +72,12 @@ def source_map(items: Sequence[Item], program: Program) -> str:
         if origin is not None and origin.offset is not None and origin.offset != last:
             last = origin.offset
             sass.append(f"{offset:x}\t{sass_text(origin)}\n")
+            if len(sass) == _LINES:  # a line alone takes twice its characters
+                joined.append("".join(sass))
+                sass.clear()
     named = (("uniform", equal), ("fence", fences))
     lines = [f"{name} {' '.join(offsets)}\n" for name, offsets in named if offsets]
-    return "".join((*lines, *_exact(items, program), *sass))
+    return "".join((*lines, *_exact(items, program), *joined, *sass))
 
 
 def sass_text(origin: InstOrigin) -> str:
@@ -115,7 +122,7 @@ def added(items: list[Item], first: int, kind: str) -> None:
 
 def _exact(items: Sequence[Item], program: Program) -> list[str]:
     """The lines ``blocks`` and ``added``."""
-    ends = [*program.offsets[1:], len(program.data)]
+    ends = chain(islice(program.offsets, 1, None), (len(program.data),))
     blocks: list[str] = []
     runs: dict[str, list[tuple[int, int]]] = {}
     for item, offset, end in zip(items, program.offsets, ends, strict=True):
@@ -180,11 +187,13 @@ def _read(note_text: str, kernel: str) -> Exact:
 
 def note(kernels: Iterable[tuple[str, str]]) -> bytes:
     """The ELF note of (name, lines) pairs; empty if no kernel has lines."""
-    text = "".join(f"kernel {name}\n{lines}" for name, lines in kernels if lines).encode()
-    if not text:
+    text = [f"kernel {name}\n{lines}".encode() for name, lines in kernels if lines]
+    size = sum(map(len, text))
+    if not size:
         return b""
     owner = OWNER + bytes(-len(OWNER) % 4)
-    return struct.pack("<III", len(OWNER), len(text), TYPE) + owner + text + bytes(-len(text) % 4)
+    head = struct.pack("<III", len(OWNER), size, TYPE)
+    return b"".join((head, owner, *text, bytes(-size % 4)))
 
 
 def find(code_object: bytes) -> str:

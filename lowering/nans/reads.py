@@ -36,6 +36,16 @@ _SINGLES = Nan.SINGLE | Nan.HIGH  # the high word of a double that is NaN is NaN
 _BITWISE = ("XORSIGN", "OOB", "IS_A")
 
 
+_MOVES = frozenset({"MOV", "SEL", "FSEL", "IMAD"})
+
+
+def is_plain(ins: Instruction) -> bool:
+    """Whether an instruction neither reads nor makes nor moves a float, like most do: then all that
+    :func:`numeric`, :func:`made`, :func:`moved` and :func:`carries` find is nothing."""
+    t = traits(ins)
+    return not (t.number or t.converts or t.base in _MOVES)
+
+
 def numeric(ins: Instruction) -> tuple[tuple[str, ...], Nan]:
     """The roles that an instruction reads as numbers, and the NaN differences that have no effect
     on it.
@@ -225,6 +235,6 @@ def made(ins: Instruction) -> Nan:
 
 
 __all__ = [
-    "BITS", "DIRTY", "WIDE", "Nan", "carries", "made", "moved", "numeric", "nvcc_routine",
-    "sources_of_doubles", "takes_away",
+    "BITS", "DIRTY", "WIDE", "Nan", "carries", "is_plain", "made", "moved", "numeric",
+    "nvcc_routine", "sources_of_doubles", "takes_away",
 ]  # fmt: skip

@@ -20,6 +20,7 @@ from sassxlate.lowering.nans.reads import (
     WIDE,
     Nan,
     carries,
+    is_plain,
     made,
     moved,
     numeric,
@@ -84,6 +85,7 @@ class Step(NamedTuple):
 
 
 _TRACKED: Final = ("R", "UR")
+_DIRTY: Final = int(DIRTY)
 
 
 def steps(block: Block, idle: frozenset[int]) -> list[Step]:
@@ -98,10 +100,17 @@ def steps(block: Block, idle: frozenset[int]) -> list[Step]:
 
 
 def _step(ins: Instruction, movable: bool) -> Step:
-    reads, copied = _reads(ins)
-    writes = tuple(bit_number(ref) for ref in ins.writes if ref.file in _TRACKED)
-    kind, roles, carried = made(ins), moved(ins), carries(ins)
+    writes = tuple([FIRST[ref.file] + ref.index for ref in ins.writes if ref.file in _TRACKED])
     words = _words(ins, "Rd")
+    if is_plain(ins):
+        every = [FIRST[ref.file] + ref.index for ref in ins.reads if ref.file in _TRACKED]
+        bits = tuple([(word, _DIRTY) for word in every])
+        return Step(
+            ins, bits, (), (), writes, ins.guard.is_true, movable, NOTHING, 0, words, (), (), None,
+            (), False,
+        )  # fmt: skip
+    kind, roles, carried = made(ins), moved(ins), carries(ins)
+    reads, copied = _reads(ins, roles)
     origin = tuple(w for role in roles for w in _words(ins, role))
     makes, size = NOTHING, None
     copies: tuple[tuple[int | Value, ...], ...] = ()
@@ -130,9 +139,11 @@ def _step(ins: Instruction, movable: bool) -> Step:
     )  # fmt: skip
 
 
-def _reads(ins: Instruction) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
-    """The registers that are read as bits, and those that are moved."""
-    seen = {bit_number(ref): int(DIRTY) for ref in ins.reads if ref.file in _TRACKED}
+def _reads(
+    ins: Instruction, copies: tuple[str, ...]
+) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
+    """The registers that are read as bits, and those that are moved, of the roles ``copies``."""
+    seen = {bit_number(ref): _DIRTY for ref in ins.reads if ref.file in _TRACKED}
     if not seen:
         return (), ()
     roles, blind = numeric(ins)
@@ -141,7 +152,7 @@ def _reads(ins: Instruction) -> tuple[tuple[tuple[int, int], ...], tuple[int, ..
             if word in seen:
                 seen[word] &= ~int((Nan.HIGH if n else Nan.LOW) if blind == WIDE else blind)
     copied: list[int] = []
-    for role in moved(ins):
+    for role in copies:
         copied += (word for word in _words(ins, role) if seen.pop(word, 0))
     return tuple((word, what) for word, what in seen.items() if what), tuple(copied)
 

@@ -8,7 +8,8 @@ moved, and nothing in between reads, writes or relies on the destination, it is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from sassxlate.disasm.rdna3 import RRef, can_encode, effects, info, keeps_part, reads, writes
@@ -26,6 +27,11 @@ _MOVES = {"v_mov_b32": "v", "s_mov_b32": "s"}
 def coalesce_copies(items: Sequence[Item], regs: RegisterMap) -> list[Item]:
     """The items of one SASS instruction without unneeded moves.  Code with labels or branches is
     left unchanged: there a temporary may have several live ranges at once."""
+    for item in items:
+        if isinstance(item, Inst) and item.op in _MOVES:
+            break
+    else:  # most have no moves
+        return list(items)
     if len(items) < 2 or any(isinstance(i, Label) or _jumps(i) for i in items):
         return list(items)
     code = [i for i in items if isinstance(i, Inst)]
@@ -38,8 +44,8 @@ def coalesce_copies(items: Sequence[Item], regs: RegisterMap) -> list[Item]:
 
 
 def coalesce_spans(
-    items: Sequence[Item], spans: Sequence[tuple[int, int]], regs: RegisterMap
-) -> tuple[list[Item], list[int]]:
+    items: Sequence[Item], spans: Iterable[tuple[int, int]], regs: RegisterMap
+) -> tuple[list[Item], Sequence[int]]:
     """A program in which each span ``items[first:end]``, the code of one SASS instruction, has no
     unneeded moves.  Spans are in order and do not overlap.
 
@@ -47,15 +53,15 @@ def coalesce_spans(
     span maps to the start of the span.
     """
     out: list[Item] = []
-    places: list[int] = []
+    places = array("I")
     at = 0
     for first, end in spans:
-        places += range(len(out), len(out) + first - at)
+        places.extend(range(len(out), len(out) + first - at))
         out += items[at:first]
-        places += [len(out)] * (end - first)
+        places.extend([len(out)] * (end - first))
         out += coalesce_copies(items[first:end], regs)
         at = end
-    places += range(len(out), len(out) + len(items) - at + 1)
+    places.extend(range(len(out), len(out) + len(items) - at + 1))
     out += items[at:]
     return out, places
 
@@ -143,7 +149,7 @@ def _without(code: list[Inst], at: int, regs: RegisterMap) -> int:
     target = made(places[0].number, result.n)
     args = list(code[maker].args)
     args[which] = target
-    other = replace(code[maker], args=tuple(args))
+    other = code[maker].with_args(tuple(args))
     # An operand that is both read and written would be found here.
     if can_encode(other) is not None or reads(other) != reads(code[maker]):
         return at

@@ -66,6 +66,8 @@ class _Outstanding:
 
 
 _WAIT = InstOrigin(WAIT)
+# Kinds that a counter counts.
+_COUNTED = frozenset({"lds", "smem", "message", "inv", "flat", "global", "scratch", "buffer"})
 _SPARE = 3  # that a counter is kept below its most
 
 
@@ -106,6 +108,8 @@ def insert_waitcnt(items: Iterable[Item], target: Target = DEFAULT) -> list[Item
         if state.vm or state.lgkm:
             wait(*state.needed(effects(item).touched))
         out.append(item)
+        if row.kind not in _COUNTED:
+            continue
         counted = counters(item)
         state.stores |= "vs" in counted
         if counted & {"vm", "lgkm"}:

@@ -89,6 +89,8 @@ def unsafe_uniforms(
             for ins in block.instructions:
                 lost |= bits_of(ins.writes) & (live.out_bits[block.index] | needed)
     unsafe = {r.index for r in refs_of(lost & of_files("UR"))}
+    if not unsafe:
+        return frozenset()
     changed = True
     groups = [
         range(r.index, r.index + r.width)

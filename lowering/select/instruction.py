@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item
@@ -10,7 +10,7 @@ from sassxlate.disasm.sass.instruction import Instruction, Pred
 from sassxlate.disasm.sass.traits import acquires, traits
 from sassxlate.errors import LoweringError, SassxlateError, Where
 from sassxlate.lowering.builder.canonical_nan import put_right, put_right_results
-from sassxlate.lowering.builder.kernel_builder import KernelBuilder, Span
+from sassxlate.lowering.builder.kernel_builder import KernelBuilder, Span, Spans
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
 from sassxlate.lowering.codeobject.source_map import GUARD, with_origin
 from sassxlate.lowering.convergence.control import Control
@@ -96,7 +96,7 @@ def one(k: KernelBuilder, ins: Instruction, *, converged: bool) -> None:
     c.finish()
     if not ins.guard.is_true:
         end_predication(k)
-    k.items, k.spans = finished(k), []
+    k.items, k.spans = finished(k), Spans()
 
 
 def finished(k: KernelBuilder) -> list[Item]:
@@ -107,16 +107,14 @@ def finished(k: KernelBuilder) -> list[Item]:
     return items
 
 
-def coalesced(
-    items: Sequence[Item], spans: Sequence[Span], regs: RegisterMap
-) -> tuple[list[Item], tuple[Span, ...]]:
+def coalesced(items: Sequence[Item], spans: Spans, regs: RegisterMap) -> tuple[list[Item], Spans]:
     """The code without unneeded moves from temporaries, and its spans."""
-    out, places = coalesce_spans(items, [(s.first, s.end) for s in spans], regs)
-    return out, tuple(Span(s.ins, places[s.first], places[s.end]) for s in spans)
+    out, places = coalesce_spans(items, zip(spans.firsts, spans.ends, strict=True), regs)
+    return out, spans.moved(places)
 
 
 def check_lanes(
-    kernel: str, items: Sequence[Item], spans: Sequence[Span], regs: RegisterMap
+    kernel: str, items: Sequence[Item], spans: Iterable[Span], regs: RegisterMap
 ) -> None:
     """Raises LoweringError SX0431 if the code of an instruction treats a lane wrongly."""
     for _, group in groupby(spans, key=lambda s: s.ins.offset):

@@ -15,7 +15,7 @@ from sassxlate.disasm.sass.traits import traits
 from sassxlate.errors import SassxlateError
 from sassxlate.lowering.abi.hostcalls import functions_of
 from sassxlate.lowering.abi.kernarg import bank_layout
-from sassxlate.lowering.builder.kernel_builder import KernelBuilder, Span
+from sassxlate.lowering.builder.kernel_builder import KernelBuilder, Spans
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
 from sassxlate.lowering.codeobject.source_map import (
     NEXT,
@@ -72,14 +72,15 @@ def select(allocated: Allocated) -> Selected:
         uses_private=stack_bytes(kernel, found.cfg) > 0 or bool(regs.spilled),
         rules_used=tuple(sorted(state.rules_used.items())),
         pieces=_pieces(state, plan, found.live, bodies),
-        spans=tuple(state.spans),
+        spans=state.spans,
     )
 
 
 def coalesce_copies(selected: Selected) -> Selected:
     """The kernel without unneeded moves from temporaries."""
-    spans = [(s.first, s.end) for s in selected.spans]
-    items, places = coalesce_spans(selected.items, spans, selected.regs)
+    spans = selected.spans
+    parts = zip(spans.firsts, spans.ends, strict=True)
+    items, places = coalesce_spans(selected.items, parts, selected.regs)
     pieces = tuple(
         replace(
             p,
@@ -89,14 +90,14 @@ def coalesce_copies(selected: Selected) -> Selected:
         )
         for p in selected.pieces
     )
-    moved = tuple(Span(s.ins, places[s.first], places[s.end]) for s in selected.spans)
-    return replace(selected, items=tuple(items), pieces=pieces, spans=moved)
+    return replace(selected, items=tuple(items), pieces=pieces, spans=spans.moved(places))
 
 
 def check_lanes(selected: Selected) -> Selected:
-    """Returns the kernel unchanged.  LoweringError SX0431 if its code treats a lane wrongly."""
+    """Returns the kernel without its spans, which nothing after it needs.  LoweringError SX0431 if
+    its code treats a lane wrongly."""
     check_spans(selected.kernel.name, selected.items, selected.spans, selected.regs)
-    return selected
+    return replace(selected, spans=Spans())
 
 
 def _emit_kernel(k: KernelBuilder, plan: ConvergencePlan, *, placed: bool) -> list[KernelBodies]:

@@ -10,7 +10,7 @@ from sassxlate.cfg import Cfg, Liveness, Uniformity
 from sassxlate.disasm.containers.values import Cubin, Kernel
 from sassxlate.disasm.rdna3.instruction import Item
 from sassxlate.lowering.abi.kernarg import LaunchInfo
-from sassxlate.lowering.builder.kernel_builder import Span
+from sassxlate.lowering.builder.kernel_builder import Spans
 from sassxlate.lowering.convergence.plan import ConvergencePlan
 from sassxlate.lowering.nans.bits import NanBits
 from sassxlate.lowering.regalloc.register_map import RegisterMap
@@ -88,7 +88,8 @@ class Allocated:
 class Selected:
     """A kernel before waits and hazards.  ``vgprs`` counts those of the map and the temporaries
     that
-    the code takes; ``spans`` the code of each SASS instruction, see :class:`Span`."""
+    the code takes; ``spans`` the code of each SASS instruction, see :class:`Spans`; none after the
+    check of lanes, which is the last to need them."""
 
     allocated: Allocated
     items: tuple[Item, ...]
@@ -97,7 +98,7 @@ class Selected:
     uses_private: bool
     rules_used: tuple[tuple[str, int], ...]
     pieces: tuple[RegionSite, ...]
-    spans: tuple[Span, ...]
+    spans: Spans
 
     @property
     def kernel(self) -> Kernel:

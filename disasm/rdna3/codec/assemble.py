@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from array import array
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
@@ -15,10 +16,11 @@ from sassxlate.errors import EncodeError, Where
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Assembled code: ``data``, the byte offset of every item, and of every label."""
+    """Assembled code: ``data``, the byte offset of every item (an array where there are many), and
+    of every label."""
 
     data: bytes
-    offsets: tuple[int, ...]
+    offsets: Sequence[int]
     labels: dict[str, int]
 
 
@@ -71,9 +73,9 @@ class Encoded:
     items: tuple[Item, ...]
     code: tuple[bytes, ...]
 
-    def offsets(self) -> tuple[int, ...]:
+    def offsets(self) -> array[int]:
         """The byte offset of every item, and of the end."""
-        return tuple(accumulate(map(len, self.code), initial=0))
+        return array("I", accumulate(map(len, self.code), initial=0))
 
 
 def encode_items(items: Iterable[Item]) -> Encoded:
@@ -122,17 +124,18 @@ def resolve_labels(encoded: Encoded) -> Program:
     Raises:
         EncodeError: SX0510 and SX0511 as :func:`assemble`.
     """
-    *offsets, _ = encoded.offsets()
+    offsets = encoded.offsets()
+    offsets.pop()
     labels: dict[str, int] = {}
     for item, at in zip(encoded.items, offsets, strict=True):
         if isinstance(item, Label):
             if item.name in labels:
                 raise EncodeError("SX0510", f"the label {item.name!r} is defined twice")
             labels[item.name] = at
-    out: list[bytes] = []
+    out = bytearray()
     for item, code, offset in zip(encoded.items, encoded.code, offsets, strict=True):
         if isinstance(item, Label) or not _has_label(item):
-            out.append(code)
+            out += code
             continue
         try:
             resolved = _resolve(item, offset, labels)
@@ -142,5 +145,5 @@ def resolve_labels(encoded: Encoded) -> Program:
         if len(resolved) != len(code):
             message = "a label operand in an instruction of another size than 8 bytes"
             raise EncodeError("SX0510", message, Where(offset=offset, inst=describe(item)))
-        out.append(resolved)
-    return Program(b"".join(out), tuple(offsets), labels)
+        out += resolved
+    return Program(bytes(out), offsets, labels)

@@ -1,4 +1,4 @@
-"""An instruction with another origin keeps every other field."""
+"""An instruction with another origin, or with other operands, keeps every other field."""
 
 from __future__ import annotations
 
@@ -15,5 +15,8 @@ def test_every_other_field_is_kept() -> None:
     made = inst.with_origin(new)
     kept = {name: getattr(made, name) for name in values}
     assert kept == {**values, "origin": new}
+    args = (V(2),)
+    other = inst.with_args(args)
+    assert {name: getattr(other, name) for name in values} == {**values, "args": args}
     plain = Inst("v_mov_b32", (V(0), V(1)), origin=old)
     assert plain.with_origin(new).origin == replace(plain, origin=new).origin == new

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -96,7 +95,7 @@ def _with_ignored(code: bytes, enc: str) -> bytes:
 def can_encode(inst: Inst) -> str | None:
     """Why an instruction cannot be encoded, None if it can; labels count as resolved."""
     if inst.args and isinstance(inst.args[-1], LabelRef):
-        inst = replace(inst, args=inst.args[:-1])
+        inst = inst.with_args(inst.args[:-1])
     try:
         encode(inst)
     except EncodeError as error:
