@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sassxlate.cli.bench import applications, codegen, figures, hybrid, peers, programs
+from sassxlate.cli.bench import applications, codegen, engines, figures, hybrid, peers, programs
 from sassxlate.cli.grammar import Group
 
 
@@ -22,6 +22,7 @@ for _one in (
     programs.command,
     applications.command,
     codegen.command,
+    engines.command,
     hybrid.command,
 ):
     command.add_command(_one)

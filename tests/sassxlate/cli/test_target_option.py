@@ -31,8 +31,8 @@ BUFFERS = 3 * ("--arg", "buf:4k")
 COMMANDS = {
     "translate", "run", "verify blocks", "verify kernels", "verify rules", "verify launches",
     "verify text", "trace", "diff", "selftest", "doctor", "bench translate",
-    "bench codegen", "bench cold", "bench peers", "bench programs", "bench hybrid", "warm",
-    "cache export", "cache import",
+    "bench codegen", "bench cold", "bench peers", "bench programs", "bench hybrid",
+    "bench engines", "warm", "cache export", "cache import",
 }  # fmt: skip
 
 
