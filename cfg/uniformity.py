@@ -106,6 +106,17 @@ def branch_uniform(ins: Instruction, uniform: int) -> bool:
     )
 
 
+def guard_uniform(block: Block, facts: Uniformity, place: int) -> bool:
+    """Whether all live lanes run a block's instruction at a place, or none."""
+    ins = block.instructions[place]
+    if ins.guard.index == 7 or ins.guard.file == "UP":
+        return facts.converged[block.index]
+    before = [_step(i) for i in block.instructions[:place] if i.writes]
+    uniform = _through(before, facts.uniform_bits[block.index], True)
+    held = bool(uniform >> FIRST["P"] + ins.guard.index & 1)
+    return held and facts.converged[block.index]
+
+
 def _full_warpsync(ins: Instruction) -> bool:
     mask = ins.get("Ra")
     return ins.has("ALL") or (isinstance(mask, Imm) and mask.value == 0xFFFFFFFF)

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
 
-from sassxlate.cfg import Cfg
+from sassxlate.cfg import Cfg, Uniformity
 from sassxlate.cfg.build import conditions, is_conditional, is_state_test
 from sassxlate.cfg.dominators import components
 from sassxlate.cfg.graph import Block
-from sassxlate.cfg.uniformity import result_uniform
+from sassxlate.cfg.uniformity import guard_uniform, result_uniform
 from sassxlate.disasm.sass.instruction import Instruction, RegRef
 from sassxlate.disasm.sass.traits import traits
 from sassxlate.lowering.tier.refusal import TOGETHER, refused
@@ -222,11 +222,11 @@ def uniform_registers(
     cfg: Cfg,
     step: Sequence[bool],
     joins: Mapping[int, int] = MappingProxyType({}),
-    converged: Sequence[bool] = (),
+    facts: Uniformity | None = None,
 ) -> None:
     """Refuses (SX0461) uniform registers that a lane may get from lanes that run apart from it.
     ``joins``: for blocks where all lanes go on that armed a barrier, after they met, the blocks
-    where they armed it.  ``converged``: by block index, whether all lanes are there together.
+    where they armed it.  ``facts``: which lanes are where together.
 
     A register that is written out of step, which is where a block's lanes may not be all lanes, is
     read only after a write in the same block or section, or in step after a write in step.  Then
@@ -235,10 +235,12 @@ def uniform_registers(
     """
     apart: dict[RegRef, Instruction] = {}
     for block in cfg.blocks:
-        for ins in block.instructions:
+        for place, ins in enumerate(block.instructions):
             written = [w for w in ins.writes if w.file in _UNIFORM]
-            if written and not (ins.guard.index == 7 or ins.guard.file == "UP"):
-                raise refused(TOGETHER, "a uniform register written under a lane's guard", ins)
+            if written and ins.guard.index != 7 and ins.guard.file != "UP":
+                alike = facts is not None and guard_uniform(block, facts, place)
+                if not alike or not step[block.index]:
+                    raise refused(TOGETHER, "a uniform register written under a lane's guard", ins)
             if not step[block.index]:
                 apart.update(dict.fromkeys(written, ins))
     if not apart:
@@ -252,7 +254,7 @@ def uniform_registers(
         for ins in block.instructions:
             for ref in ins.reads:
                 if ref in apart and ref not in known:
-                    fixed = fixed or (constants(cfg, converged) if converged else [])
+                    fixed = fixed or (constants(cfg, facts.converged) if facts else [])
                     if fixed and ref in fixed[block.index]:
                         continue
                     message = "a uniform register written where lanes run apart"

@@ -210,9 +210,16 @@ def _agreeing(cfg: Cfg, facts: Uniformity) -> set[int]:
     }
 
 
+def _chooses(cfg: Cfg, block: Block) -> bool:
+    """Whether it ends with a branch that may go on; nvcc writes far ones as CALL."""
+    ways = {e.kind for e in cfg.successors[block.index]}
+    branch = block.last.mnemonic in ("BRA", "CALL") and ways == {"taken", "fall"}
+    return branch and is_conditional(block.last)
+
+
 def presumed(cfg: Cfg) -> Uniformity:
     """Which blocks all lanes run together, by this presumption."""
-    alike = {b.index for b in cfg.blocks if b.last.mnemonic == "BRA" and is_conditional(b.last)}
+    alike = {b.index for b in cfg.blocks if _chooses(cfg, b)}
     while True:
         facts = analyse(cfg, alike)
         kept = alike & _agreeing(cfg, facts)
@@ -230,9 +237,7 @@ def tested(cfg: Cfg, facts: Uniformity, step: Sequence[bool]) -> frozenset[int]:
     out: set[int] = set()
     for n, block in enumerate(cfg.blocks):
         last = block.last
-        if last.mnemonic != "BRA" or not is_conditional(last):
-            continue
-        if facts.uniform_branch[n] and not known[n]:
+        if _chooses(cfg, block) and facts.uniform_branch[n] and not known[n]:
             if not step[n]:
                 raise refused(FLOW, "a branch where lanes run apart", last)
             out.add(last.offset)

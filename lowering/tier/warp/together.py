@@ -428,7 +428,7 @@ def together(
     all_here(cfg, step, tuple(agreed))
     nests = _nests(cfg, _edges(cfg))
     joins = {met: arm for met, arm in joined(cfg).items() if nests[met] == nests[arm] is not None}
-    uniform_registers(cfg, step, joins, uniformity.converged)
+    uniform_registers(cfg, step, joins, uniformity)
     _waiting(cfg, step)
     return Together(step, group, ordered_shared(cfg), agreed)
 

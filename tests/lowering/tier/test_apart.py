@@ -3,6 +3,8 @@ one that breaks a condition."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 
 from sassxlate.cfg import Cfg, analyse, build
@@ -157,3 +159,20 @@ def test_a_lane_that_ends_may_have_written_it() -> None:
     text = text.replace("UMOV UR6", "UMOV UR7, 0x2\nUMOV UR6").replace("R4, R3, 0x1", "R4, R3, UR7")
     assert not _accepted(text.format(ends))
     assert _accepted(text.format(ends.replace("UR7", "UR5")))
+
+
+@pytest.mark.parametrize(
+    ("guard", "block", "good"),
+    [
+        ("ISETP.NE.AND P0, PT, R9, RZ, PT", "", True),
+        ("ISETP.NE.AND P0, PT, R0, RZ, PT", "", False),  # differs by lane
+        ("ISETP.NE.AND P0, PT, R9, RZ, PT", "ISETP.NE.AND P0, PT, R0, RZ, PT", False),
+        ("ISETP.NE.AND P0, PT, R9, RZ, PT", "@P1 BRA `(.END)", False),  # where lanes run apart
+    ],
+)
+def test_a_guard_that_all_lanes_share(guard: str, block: str, good: bool) -> None:
+    head = "S2R R0, SR_LANEID\nS2R R9, SR_CTAID.X\nISETP.NE.AND P1, PT, R0, 0x3, PT\n"
+    cfg = _graph(f"{head}{guard}\n{block}\n@P0 R2UR UR4, R9\n.END:\nEXIT\n")
+    facts = analyse(cfg)
+    with nullcontext() if good else pytest.raises(Refused, match="lane's guard"):
+        uniform_registers(cfg, in_step(cfg, facts), facts=facts)

@@ -132,3 +132,12 @@ def test_a_value_of_two_arms_is_of_no_kind() -> None:
     apart = "ISETP.GE.AND P1, PT, R0, 0x7, PT\n@P1 BRA `(.MET)\nMOV R9, 0x1\n.MET:\n"
     cfg = graph(HEAD + apart + "ISETP.NE.AND P0, PT, R9, RZ, PT\n" + TAIL)
     assert not any(presumed(cfg).uniform_branch[n] for n in (0, 2))
+
+
+def test_a_loop_that_is_left_by_a_far_jump() -> None:
+    """nvcc writes it as a call."""
+    loop = ".HEAD:\nIADD3 R0, R0, 0x20, RZ\nISETP.GE.AND P0, PT, R0, R1, PT\n"
+    end = "@P0 CALL.REL.NOINC `(.OTHER)\nBRA `(.HEAD)\n.OTHER:\nEXIT\n"
+    cfg = graph(HEAD + loop + end)
+    assert not all(analyse(cfg).converged)
+    assert all(presumed(cfg).converged)
