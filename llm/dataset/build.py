@@ -47,6 +47,7 @@ class DatasetSettings:
     test: float = 0.05
     search: bool = True
     lifted: bool = False
+    walks: int = 0
     timeout_ms: int = 1_000
     tag: str = ""
 
@@ -169,7 +170,10 @@ class _Worker:
         split = split_of(unit.program, self.settings)
         report = DatasetReport(unit, split)
         # Nothing that another unit has found: rows do not depend on who works on what, and when.
-        harvest = Harvest(self.prover, search=self.settings.search, lifted=self.settings.lifted)
+        wanted = self.settings
+        harvest = Harvest(
+            self.prover, search=wanted.search, lifted=wanted.lifted, walks=wanted.walks
+        )
         if self.loaded[0] != unit.path:
             self.loaded = ("", [])
             self.loaded = unit.path, [cubin for _, cubin in load(unit.path).cubins()]

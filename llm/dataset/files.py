@@ -325,8 +325,8 @@ def _lines(sheet: Mapping[str, Any]) -> Iterable[str]:
             yield f"| {name} | {s['programs']} | 0 |  |  |  |  |  |  |"
             continue
         ratio = s["cost"] / max(1, s["rules_cost"])
-        by = {k: s["by"].get(k, 0) / s["pairs"] for k in ("search", "lifted", "model")}
-        searched, modelled = by["search"] + by["lifted"], by["model"]
+        by = {k: s["by"].get(k, 0) / s["pairs"] for k in ("search", "walk", "lifted", "model")}
+        searched, modelled = by["search"] + by["walk"] + by["lifted"], by["model"]
         yield (
             f"| {name} | {s['programs']} | {s['pairs']} | {s['count']} | {s['sass']} | {s['rdna']} "
             f"| {ratio:.3f} | {searched:.1%} | {modelled:.1%} | {s.get('trained', '')} |"
@@ -334,6 +334,10 @@ def _lines(sheet: Mapping[str, Any]) -> Iterable[str]:
     yield "\nArchitectures:\n"
     for name, s in sheet["splits"].items():
         listed = ", ".join(f"sm_{a} {n}" for a, n in s.get("arch", {}).items())
+        yield f"* {name}: {listed or 'none'}"
+    yield "\nWhose answer is the cheapest:\n"
+    for name, s in sheet["splits"].items():
+        listed = ", ".join(f"{who} {n}" for who, n in sorted(s.get("by", {}).items()))
         yield f"* {name}: {listed or 'none'}"
     yield "\nEvery pair is Proved. Under which readings (docs/verification.md), by pairs:\n"
     readings: Counter[str] = Counter()

@@ -16,7 +16,7 @@ from sassxlate.lowering.engine.parts import no_guard, parts
 from sassxlate.lowering.optimize.cost import cost
 from sassxlate.lowering.optimize.lift.candidates import Known, relowered
 from sassxlate.lowering.optimize.regions import CutRegion, cut_regions
-from sassxlate.lowering.optimize.search import improved
+from sassxlate.lowering.optimize.search import improved, walked
 from sassxlate.lowering.pipeline import select_kernel
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.region.text import answer_text, read_code
@@ -29,8 +29,8 @@ from sassxlate.lowering.verify.steps.prover import Code, Prover, ends_of, lives
 @dataclass(frozen=True, slots=True)
 class TrainingPair:
     """A pair.  ``cost`` and ``rules_cost`` are in the units of lowering/optimize/cost.py;
-    ``modulo`` names the readings of the proof; ``by`` is ``rules``, ``search`` or ``lifted``;
-    ``count`` is how often the question occurs in the kernel where it was found."""
+    ``modulo`` names the readings of the proof; ``by`` is ``rules``, ``search``, ``walk`` or
+    ``lifted``; ``count`` is how often the question occurs in the kernel where it was found."""
 
     id: str
     prompt: str
@@ -58,14 +58,16 @@ def row_id(text: str) -> str:
 class Harvest:
     """Rows from kernels, each question once.  ``counts`` has the outcomes of the regions:
     ``macro``, ``again`` (a known question), ``unknown`` (not proved), ``rules``, ``search``,
-    ``lifted``; and how many rows are of a ``part`` of one.  ``readings`` counts the readings under
-    which rows are proved; ``why`` the reasons why not.  ``lifted``: LLVM is also tried, for all
-    rows of a kernel at once."""
+    ``walk``, ``lifted``; and how many rows are of a ``part`` of one.  ``readings`` counts the
+    readings under which rows are proved; ``why`` the reasons why not.  ``lifted``: LLVM is also
+    tried, for all rows of a kernel at once.  ``walks``: so many seeds of the stochastic search,
+    from the rules' code and from the search's."""
 
     prover: Prover = field(default_factory=Prover)
     seen: set[str] = field(default_factory=set[str])
     search: bool = True
     lifted: bool = False
+    walks: int = 0
     of_parts: set[str] = field(default_factory=set[str])  # rows of parts only
     rows: dict[str, TrainingPair] = field(default_factory=dict[str, TrainingPair])
     waiting: list[tuple[str, Known]] = field(default_factory=list[tuple[str, Known]])
@@ -140,6 +142,12 @@ class Harvest:
         if self.search and (found := improved(region, regs, question, self.prover, code)):
             answer, code = answer_text(found.code, question), found.code
             after, modulo, by = found.cost, found.modulo, "search"
+        if self.walks:
+            theirs: Code = read_code(rules.split(), question)
+            better = walked(region, regs, question, self.prover, theirs, range(self.walks))
+            if better is not None and better.cost < after:
+                answer, code = answer_text(better.code, question), better.code
+                after, modulo, by = better.cost, better.modulo, "walk"
         if self.lifted:
             self.waiting.append((key, Known(region, regs, question, code)))
         self.counts[by] += 1

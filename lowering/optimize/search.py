@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from sassxlate.disasm.sass.instruction import RegRef
@@ -13,6 +13,7 @@ from sassxlate.lowering.optimize.cost import cost
 from sassxlate.lowering.optimize.draft import Draft
 from sassxlate.lowering.optimize.peephole.peephole import shortened
 from sassxlate.lowering.optimize.regions import CutRegion
+from sassxlate.lowering.optimize.stochastic import STEPS, walk_runs
 from sassxlate.lowering.optimize.temporaries import packed
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.region.text import RegionText, code_words
@@ -41,16 +42,18 @@ def improved(
     budget_s: float = math.inf,
     *,
     whole: bool = True,
+    change: Callable[[Draft], object] = shortened,
 ) -> Better | None:
     """The cheapest code found; None if none is cheaper than the rules'.
 
     If a step of it is not proved, the rules' code stays there; nor are steps tried after
     ``budget_s`` seconds of processor time.  ``whole``: the steps that stay the rules' are proved as
-    well, so that all of the region is; without, they may be what cannot be proved.
+    well, so that all of the region is; without, they may be what cannot be proved.  ``change`` is
+    what edits the draft.
     """
     until = time.process_time() + budget_s
     draft = Draft.of(rules, question)
-    shortened(draft)
+    change(draft)
     made = with_uniform(draft.code(), region.block.instructions, regs)
     both = set(joints(made, regs)) & set(joints(rules, regs)) - draft.joined
     ends = sorted(n for n in both if n > 0)
@@ -95,6 +98,33 @@ def improved(
     except SassxlateError:
         return None
     return Better(code, price, at_once.modulo) if isinstance(at_once, Proved) else None
+
+
+def walked(
+    region: CutRegion,
+    regs: RegisterMap,
+    question: RegionText,
+    prover: Prover,
+    rules: Code,
+    seeds: Sequence[int],
+    steps: int = STEPS,
+) -> Better | None:
+    """The cheapest code that stochastic walks find, and is proved; None if none is cheaper than the
+    rules'.  Each seed is two starts: the rules' code, and the search's."""
+    best: Better | None = None
+    for seed in seeds:
+        for searched in (False, True):
+
+            def change(draft: Draft, seed: int = seed, searched: bool = searched) -> None:
+                if searched:
+                    shortened(draft)
+                walk_runs(draft, seed, steps)
+                shortened(draft)
+
+            found = improved(region, regs, question, prover, rules, change=change)
+            if found is not None and (best is None or found.cost < best.cost):
+                best = found
+    return best
 
 
 def _proved(

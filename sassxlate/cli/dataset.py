@@ -42,14 +42,20 @@ def _shard(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[i
 
 
 def _settings(
-    seed: int, valid: float, test: float, *, search: bool = True, lifted: bool = False
+    seed: int,
+    valid: float,
+    test: float,
+    *,
+    search: bool = True,
+    lifted: bool = False,
+    walks: int = 0,
 ) -> DatasetSettings:
     from sassxlate.llm.dataset.build import DatasetSettings
     from sassxlate.runtime_shim.cache.verdicts import verdict_tag
 
     if valid + test >= 1:
         raise click.UsageError("--valid and --test leave nothing to train on")
-    return DatasetSettings(seed, valid, test, search, lifted, tag=verdict_tag())
+    return DatasetSettings(seed, valid, test, search, lifted, walks, tag=verdict_tag())
 
 
 _share = click.FloatRange(0, 0.9)
@@ -103,6 +109,13 @@ def _place(jobs: int, cluster: str | None) -> Place:
     "--lifted/--no-lifted", default=False, help="Ask LLVM's backend for cheaper code too (slower)."
 )
 @click.option(
+    "--walks",
+    type=click.IntRange(0, 1000),
+    default=0,
+    metavar="N",
+    help="Also search at random, from N seeds a region (slower).",
+)
+@click.option(
     "--licence",
     "licences",
     multiple=True,
@@ -117,6 +130,7 @@ def build(
     arches: tuple[str, ...],
     search: bool,
     lifted: bool,
+    walks: int,
     licences: tuple[str, ...],
     cluster: str | None,
     form: str,
@@ -138,7 +152,7 @@ def build(
     from sassxlate.llm.dataset.build import build as run
     from sassxlate.llm.dataset.files import finish
 
-    settings = _settings(seed, valid, test, search=search, lifted=lifted)
+    settings = _settings(seed, valid, test, search=search, lifted=lifted, walks=walks)
     wanted = frozenset(parse_arch(a)[0] for a in arches) or None
     terms = dict(_licence(text) for text in licences)
     show = _Shown()
