@@ -99,6 +99,7 @@ class LoopWave:
         self.device.write(self.kernarg, self.arguments(turns))
         w = bytearray(WAVE_SIZE)
         struct.pack_into("<Q", w, WaveLayout.SGPR, self.kernarg)
+        struct.pack_into("<Q", w, WaveLayout.ARGUMENTS, self.kernarg)
         struct.pack_into(f"<{LANES}I", w, WaveLayout.V0, *range(LANES))
         struct.pack_into("<II", w, WaveLayout.EXEC, 0xFFFFFFFF, len(self._lds))
         struct.pack_into("<Q", w, WaveLayout.LDS, ctypes.addressof(self._lds))
