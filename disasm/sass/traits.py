@@ -36,6 +36,7 @@ from sassxlate.disasm.sass.tables.spec import P, R, Row, S, When
 # No instructions of the hardware: a pass puts them where nvcc wrote a function for a quotient or
 # root.  By mnemonic, the format of the numbers.
 QUOTIENTS: Mapping[str, Number] = {"FDIV": "f32", "FSQRT": "f32", "DDIV": "f64", "DSQRT": "f64"}
+INTEGER_QUOTIENTS = frozenset({"UDIV64", "UREM64", "SDIV64", "SREM64"})
 _CLOCKS = ("SR_CLOCK", "SR_GLOBALTIMER")
 
 
@@ -134,6 +135,8 @@ def traits_of(mnemonic: str) -> Traits:
     """The traits that every form of a mnemonic has; none for a mnemonic without rows."""
     if mnemonic in QUOTIENTS:
         return Traits(mnemonic, pure=True, number=QUOTIENTS[mnemonic], base=mnemonic)
+    if mnemonic in INTEGER_QUOTIENTS:
+        return Traits(mnemonic, pure=True, base=mnemonic)
     rows = _rows()
     made = derive(
         mnemonic,
@@ -206,4 +209,13 @@ def may_acquire(ins: Instruction) -> bool:
     return ins.has("STRONG") and t.reaches(("load", "atomic"))
 
 
-__all__ = ["QUOTIENTS", "Traits", "acquires", "derive", "may_acquire", "traits", "traits_of"]
+__all__ = [
+    "INTEGER_QUOTIENTS",
+    "QUOTIENTS",
+    "Traits",
+    "acquires",
+    "derive",
+    "may_acquire",
+    "traits",
+    "traits_of",
+]

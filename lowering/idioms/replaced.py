@@ -12,6 +12,7 @@ from dataclasses import replace
 from sassxlate.cfg import Cfg, build
 from sassxlate.disasm.containers.values import Kernel
 from sassxlate.disasm.sass.instruction import Imm, Instruction, Operand, Pred, Reg, RegRef
+from sassxlate.disasm.sass.traits import INTEGER_QUOTIENTS
 from sassxlate.lowering.idioms.known import known
 from sassxlate.lowering.idioms.sites import Finder, Site, Unit
 
@@ -41,22 +42,27 @@ def rebuilt(cfg: Cfg, kernel: Kernel, changed: Mapping[int, Instruction]) -> Cfg
 
 
 def _operand(role: str, unit: Unit) -> dict[str, Operand]:
-    """A source; the words of a double may be in any registers, the high one has a role of its
-    own."""
+    """A source, or the result of integers: its words may be in any registers, the high one has a
+    role of its own."""
     roles = (role, role + "h")
     return {r: Reg("R", ref.index) for r, ref in zip(roles, unit, strict=False)}
 
 
 def _operation(site: Site, name: str, order: tuple[Unit, ...]) -> Instruction | None:
-    """FDIV, FSQRT, DDIV or DSQRT in place of the call."""
+    """FDIV, FSQRT, DDIV, DSQRT or one of 64-bit integers in place of the call."""
     low = site.results[0].index
     words = 1 if name[0] == "F" else 2
+    whole = name in INTEGER_QUOTIENTS  # any two registers
     aligned = site.results == tuple(RegRef("R", low + i) for i in range(words))
-    if not aligned or any(ref.file != "R" for unit in order for ref in unit):
+    if not (aligned or (whole and len(site.results) == 2)):
+        return None
+    if any(ref.file != "R" for unit in order for ref in unit):
         return None
     if any(len(unit) != words for unit in order):
         return None
     operands: dict[str, Operand] = {"Rd": Reg("R", low, words)}
+    if whole:
+        operands = _operand("Rd", site.results)
     mnemonic = name
     if name.endswith("RCP"):
         mnemonic, operands["Ra"] = f"{name[0]}DIV", _ONE[name[0]]
@@ -85,21 +91,29 @@ def _always(site: Site) -> Instruction:
     return replace(branch, modifiers=(), operands=operands, guard=_TRUE, reads=frozenset())
 
 
+def _recognised(site: Site) -> Instruction | None:
+    for digest, order in site.digests():
+        name = known().get(digest)
+        made = None if name is None else _operation(site, name, order)
+        if made is not None:
+            return made
+    return None
+
+
 def replaced(cfg: Cfg, kernel: Kernel) -> tuple[Cfg, int]:
     """The graph, and how many operations were put in."""
     changed: dict[int, Instruction] = {}
     count = 0
-    for site in Finder(cfg).sites():
-        for digest, order in site.digests():
-            name = known().get(digest)
-            made = None if name is None else _operation(site, name, order)
-            if made is None:
-                continue
+    finder = Finder(cfg)
+    for site in finder.sites():
+        made = _recognised(site)
+        if made is None and (other := finder.opaque(site)) is not None:
+            made = _recognised(other)
+        if made is not None:
             changed[made.offset] = made
             if site.branch.offset != made.offset:
                 changed[site.branch.offset] = _always(site)
             count += 1
-            break
     return (rebuilt(cfg, kernel, changed), count) if count else (cfg, 0)
 
 

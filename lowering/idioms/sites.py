@@ -70,6 +70,8 @@ class Site:
         if low.index % 2 == 0 and high.index == low.index + 1:
             return True
         graph, (a, b) = self.graph, (self.given[low], self.given[high])
+        if "given" in (graph.ops[a], graph.ops[b]):  # hidden: any of them may belong together
+            return not graph.args[a] and not graph.args[b]
         if graph.ops[a] != graph.ops[b]:
             return False
         if graph.ops[a] == "extract":
@@ -87,6 +89,7 @@ class Finder:
         self.graph = Expressions()
         self.needed: list[frozenset[RegRef]] = []
         self.states: dict[int, State] = {}
+        self.hidden: Mapping[int, int] = {}
 
     def sites(self) -> Iterator[Site]:
         calls = [b for b in self.cfg.blocks if self._is_call(b)]
@@ -107,6 +110,27 @@ class Finder:
             if site is not None:
                 yield site
 
+    def opaque(self, site: Site) -> Site | None:
+        """The site of a 64-bit integer division with what the function is given as leaves: a sum
+        that is divided would become one with the sums of the division.  None if they are leaves,
+        or the function converts no such integer."""
+        graph, cfg = self.graph, self.cfg
+        block = next(b for b in cfg.blocks if b.last is site.call)
+        callee = next(e.dst for e in cfg.successors[block.index] if e.kind == "call")
+        inside = [b for b in cfg.blocks if b.function == cfg.blocks[callee].start]
+        converts = any(i.mnemonic == "I2F" and i.has("U64") for b in inside for i in b.instructions)
+        computed = [n for n in site.given.values() if graph.args[n]]
+        if not computed or not converts:
+            return None
+        other = Finder(cfg)
+        other.graph, other.needed = graph, self.needed
+        other.hidden = {n: graph.leaf("given", graph.widths[n], n) for n in computed}
+        other._states(block.function)
+        try:
+            return other._site(block)
+        except NoExpression:
+            return None
+
     def _is_call(self, block: Block) -> bool:
         if traits(block.last).transfer != "call" or block.last.get("target") is None:
             return False
@@ -122,7 +146,7 @@ class Finder:
             width = 32 if ref.file in ("R", "UR") else 1
             return graph.leaf(kind, width, place, files.index(ref.file), ref.index)
 
-        return State(graph, missing)
+        return State(graph, missing, hidden=self.hidden)
 
     def _states(self, function: int) -> None:
         """The registers at the end of each block of a function.  What differs by the way to a block

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sassxlate.cfg import Cfg
@@ -35,15 +35,18 @@ class NoExpression(Exception):
 
 @dataclass
 class State:
-    """A lane's registers.  ``missing`` makes the value of one that is read before it is written."""
+    """A lane's registers.  ``missing`` makes the value of one that is read before it is written.
+    A value that is ``hidden`` is written as another one, of which nothing is known."""
 
     graph: Expressions
     missing: Callable[[RegRef], int]
     registers: Registers = field(default_factory=Registers)
     facts: dict[int, int] = field(default_factory=dict[int, int])  # truth values that are known
+    hidden: Mapping[int, int] = field(default_factory=dict[int, int])
 
     def copy(self) -> State:
-        return State(self.graph, self.missing, dict(self.registers), dict(self.facts))
+        registers, facts = dict(self.registers), dict(self.facts)
+        return State(self.graph, self.missing, registers, facts, self.hidden)
 
     def read(self, ref: RegRef) -> int:
         found = self.registers.get(ref)
@@ -126,7 +129,8 @@ class State:
         for ref, value in written.items():
             sure = self.graph.value(guard)
             old = value if sure else self.read(ref)
-            self.registers[ref] = self.graph.select(guard, value, old)
+            new = self.graph.select(guard, value, old)
+            self.registers[ref] = self.hidden.get(new, new)
 
     def any_step(self, ins: Instruction, unknown: Callable[[RegRef, int], int]) -> None:
         """One instruction; results of what is not pure are unknown."""

@@ -15,7 +15,7 @@ from sassxlate.disasm.sass.semantics import evaluate, semantics_table
 from sassxlate.disasm.sass.semantics.memory.atomic import SPACES as ATOMIC_SPACES
 from sassxlate.disasm.sass.semantics.memory.memory import SPACES
 from sassxlate.disasm.sass.semantics.rows import NoSemantics
-from sassxlate.disasm.sass.traits import QUOTIENTS, acquires, traits
+from sassxlate.disasm.sass.traits import INTEGER_QUOTIENTS, QUOTIENTS, acquires, traits
 from sassxlate.lowering.llvm.ir_text import Val, const
 from sassxlate.lowering.nans.reads import WIDE, Nan, made
 from sassxlate.lowering.tier import atomics, memory, others, quotients
@@ -23,7 +23,7 @@ from sassxlate.lowering.tier.gathered import gathered
 from sassxlate.lowering.tier.lane import LINE, Guard, Lane
 from sassxlate.lowering.tier.matrices import moves
 from sassxlate.lowering.tier.matrices.products import hmma
-from sassxlate.lowering.tier.numbers import stand_ins, wide_compares
+from sassxlate.lowering.tier.numbers import integer_quotients, stand_ins, wide_compares
 from sassxlate.lowering.tier.old_values import after, unread
 from sassxlate.lowering.tier.refusal import FLOW, FORM, refused
 from sassxlate.lowering.tier.warp.together import Together
@@ -198,6 +198,8 @@ class Blocks:
             self._constant(ins, guard)
         elif name in QUOTIENTS:
             self._quotient(ins)
+        elif name in INTEGER_QUOTIENTS:
+            integer_quotients.step(lane, ins)
         elif name in ATOMIC_SPACES:
             atomics.atomic(lane, ins, guard)
         elif t.lanes:

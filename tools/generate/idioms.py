@@ -34,6 +34,28 @@ from sassxlate.lowering.target import DEFAULT
 TARGET = Path(__file__).resolve().parents[2] / "lowering" / "idioms" / "known.json"
 ARCHES = (75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121)
 LEVELS = (("-O3",), ("-O1",), ("-O0",))
+# nvcc tests before a 64-bit division whether 32 bits suffice.
+_WIDE = """{{
+.reg .b64 %both;
+.reg .b32 %c, %d, %e;
+.reg .pred %few;
+or.b64 %both, %a, %b;
+and.b64 %both, %both, -4294967296;
+setp.{test}.b64 %few, %both, 0;
+@%few bra {first};
+{then}
+DONE:
+}}"""
+_LONG = "LONG:\n{do}.{t} %x, %a, %b;\nbra.uni DONE;"
+_SHORT = ("SHORT:\ncvt.u32.u64 %c, %a;\ncvt.u32.u64 %d, %b;\n{do}.u32 %e, %c, %d;\n"
+          "cvt.u64.u32 %x, %e;\nbra.uni DONE;")  # fmt: skip
+
+
+def _wide(do: str, t: str) -> str:
+    then = "\n".join((_LONG, _SHORT)).format(do=do, t=t)
+    return _WIDE.format(test="eq", first="SHORT", then=then)
+
+
 # By name: the type, the instruction, its operands.
 OPERATIONS: Mapping[str, tuple[str, str]] = {
     "FDIV": ("f32", "div.rn.f32 %x, %a, %b"),
@@ -42,18 +64,24 @@ OPERATIONS: Mapping[str, tuple[str, str]] = {
     "DDIV": ("f64", "div.rn.f64 %x, %a, %b"),
     "DRCP": ("f64", "rcp.rn.f64 %x, %a"),
     "DSQRT": ("f64", "sqrt.rn.f64 %x, %a"),
+    "UDIV64": ("u64", _wide("div", "u64")),
+    "UREM64": ("u64", _wide("rem", "u64")),
+    "SDIV64": ("s64", _wide("div", "s64")),
+    "SREM64": ("s64", _wide("rem", "s64")),
 }
 # What surrounds the operation decides how ptxas schedules it and places registers.
-_PLAIN = "{load}\n{do};\n{store}"
-_LATER = "{load}\nadd.rn.{t} %a, %a, %b;\n{do};\nmul.rn.{t} %x, %x, %b;\n{store}"
-_TWICE = ("{load}\n{do};\nmov.{t} %y, %x;\nadd.rn.{t} %a, %a, %y;\n{do};\n"
-          "add.rn.{t} %x, %x, %y;\n{store}")  # fmt: skip
-_LOOP = ("{load}\nmov.u32 %n, 0;\nL1:\n{do};\nadd.rn.{t} %a, %x, %b;\nadd.u32 %n, %n, 1;\n"
+_PLAIN = "{load}\n{do}\n{store}"
+_LATER = "{load}\n{add}.{t} %a, %a, %b;\n{do}\n{mul}.{t} %x, %x, %b;\n{store}"
+_TWICE = ("{load}\n{do}\nmov.{t} %y, %x;\n{add}.{t} %a, %a, %y;\n{do}\n"
+          "{add}.{t} %x, %x, %y;\n{store}")  # fmt: skip
+_LOOP = ("{load}\nmov.u32 %n, 0;\nL1:\n{do}\n{add}.{t} %a, %x, %b;\nadd.u32 %n, %n, 1;\n"
          "setp.lt.u32 %p, %n, %i;\n@%p bra L1;\n{store}")  # fmt: skip
-_GUARD = "{load}\nsetp.lt.{t} %p, %a, %b;\n@!%p bra L2;\n{do};\nL2:\n{store}"
-_SHARED = ("{load}\n{do};\nmov.{t} %y, %x;\nadd.rn.{t} %a, %a, %a;\n{do};\n"
-           "mul.rn.{t} %x, %x, %y;\n{store}")  # fmt: skip
-SHAPES = (_PLAIN, _LATER, _TWICE, _LOOP, _GUARD, _SHARED)
+_GUARD = "{load}\nsetp.lt.{t} %p, %a, %b;\n@!%p bra L2;\n{do}\nL2:\n{store}"
+_SHARED = ("{load}\n{do}\nmov.{t} %y, %x;\n{add}.{t} %a, %a, %a;\n{do}\n"
+           "{mul}.{t} %x, %x, %y;\n{store}")  # fmt: skip
+_SUMS = ("{load}\n{mul}.{t} %x, %a, %b;\n{add}.{t} %a, %x, %a;\n{add}.{t} %b, %b, %b;\n"
+         "{do}\n{store}")  # fmt: skip
+SHAPES = (_PLAIN, _LATER, _TWICE, _LOOP, _GUARD, _SHARED, _SUMS)
 _TEXT = """.version 6.4
 .target sm_{arch}
 .address_size 64
@@ -86,19 +114,24 @@ def source(name: str, shape: str, arch: int) -> str:
     t, do = OPERATIONS[name]
     size = 4 if t == "f32" else 8
     load = f"ld.global.{t} %a, [%pa];\nld.global.{t} %b, [%pb];"
-    body = shape.format(load=load, do=do, store=f"st.global.{t} [%px], %x;", t=t)
+    real = t[0] == "f"
+    add, mul = ("add.rn", "mul.rn") if real else ("add", "mul.lo")
+    do += ";" if real else ""
+    store = f"st.global.{t} [%px], %x;"
+    body = shape.format(load=load, do=do, store=store, t=t, add=add, mul=mul)
     version = "7.8" if arch >= 90 else "6.4"
     version = "9.0" if arch in (110,) else "8.7" if arch >= 100 else version
     version = "7.4" if arch == 87 else version
     version = "7.1" if arch == 86 else "7.0" if arch == 80 else version
     version = "7.8" if arch == 89 else version
-    zero = "0f00000000" if t == "f32" else "0d0000000000000000"
+    zero = {"f32": "0f00000000", "f64": "0d0000000000000000"}.get(t, "0")
     text = _TEXT.format(arch=arch, t=t, size=size, body=body, zero=zero)
     return text.replace(".version 6.4", f".version {version}")
 
 
 def sites(ptxas: str, name: str, folder: Path, arches: Sequence[int]) -> Iterator[tuple[str, Site]]:
     """Each site of each kernel, and where it is from."""
+    t = OPERATIONS[name][0]
     for arch in arches:
         for shape in SHAPES:
             for level in LEVELS:
@@ -112,7 +145,10 @@ def sites(ptxas: str, name: str, folder: Path, arches: Sequence[int]) -> Iterato
                 for kernel in cubin.kernels:
                     cfg = build_cfg(link(Source(cubin, kernel.name, DEFAULT))).cfg
                     calls = sum(b.last.mnemonic == "CALL" for b in cfg.blocks)
-                    found = list(Finder(cfg).sites())
+                    finder = Finder(cfg)
+                    found = list(finder.sites())
+                    if t[0] != "f":
+                        found = [finder.opaque(site) or site for site in found]
                     place = f"sm_{arch} {' '.join(level)} shape {SHAPES.index(shape)}"
                     if len(found) < calls:
                         print(f"{name} {place}: {len(found)} sites of {calls} calls")
@@ -158,6 +194,10 @@ def _one(d: Any, graph: Expressions, n: int, args: list[Vec]) -> Vec:
         out = d.fcmp(op[5:], *args)
     elif op.startswith("approx "):
         out = d.approx(op[7:], *args)
+    elif op == "itof":
+        out = d.itof(args[0], width, bool(given[0]), _fp(given[1]))
+    elif op == "ftoi":
+        out = d.ftoi(args[0], width, bool(given[0]))
     elif op == "frint":
         out = d.frint(args[0], Round(given[0]))
     else:
@@ -187,11 +227,42 @@ def numbers(width: int, count: int, seed: int) -> NDArray[Any]:
     return np.where(bits & kind(1) == 0, bits, made).astype(kind)
 
 
+def whole_numbers(count: int, seed: int) -> NDArray[Any]:
+    """64-bit integers of all sizes, and their negatives; many next to powers of two."""
+    chance: Any = np.random.default_rng(seed)
+    bits: NDArray[Any] = chance.integers(0, (1 << 64) - 1, count, dtype=np.uint64, endpoint=True)
+    bits >>= chance.integers(0, 64, count, dtype=np.uint64)
+    powers = np.uint64(1) << chance.choice(
+        np.array([0, 1, 31, 32, 33, 52, 62, 63], np.uint64), count
+    )
+    powers += chance.integers(-2, 3, count).astype(np.uint64)
+    bits = np.where(chance.random(count) < 0.4, powers, bits)
+    return np.where(chance.random(count) < 0.3, ~bits + np.uint64(1), bits)
+
+
+def divided(name: str, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+    """What nvcc's code gives for 64-bit integers, those divided by 0 too: all bits, of the low word
+    alone if the dividend's high word is 0."""
+    one, top = np.uint64(1), np.uint64(63)
+    zero = b == 0
+    y = np.where(zero, one, b)
+    signs = [np.zeros_like(a)] * 2
+    if name[0] == "S":
+        signs = [np.uint64(0) - (v >> top) for v in (a, y)]
+    x, y = ((v ^ sign) - sign for v, sign in zip((a, y), signs, strict=True))
+    rest = name.endswith("REM64")
+    sign = signs[0] if rest else signs[0] ^ signs[1]
+    out = ((x % y if rest else x // y) ^ sign) - sign
+    short = a >> np.uint64(32) == 0
+    return np.where(zero, np.where(short, np.uint64(0xFFFFFFFF), ~np.uint64(0)), out)
+
+
 def right(name: str, site: Site, order: tuple[Unit, ...], count: int) -> bool:
     """Whether a site's expression gives the quotient or root in every lane, bits of NaN apart."""
     t = OPERATIONS[name][0]
     width = 32 if t == "f32" else 64
-    sides = [numbers(width, count, seed) for seed in (1, 2)]
+    real = t[0] == "f"
+    sides = [numbers(width, count, seed) if real else whole_numbers(count, seed) for seed in (1, 2)]
     inputs: dict[int, Vec] = {}
     for unit, bits in zip(order, sides, strict=False):
         for n, ref in enumerate(unit):
@@ -200,22 +271,29 @@ def right(name: str, site: Site, order: tuple[Unit, ...], count: int) -> bool:
         if len(unit) > 1:
             low, high = (site.given[ref] for ref in unit)
             inputs[site.graph.concat(high, low)] = vec(bits, 64)
+    if not real:
+        got = _joined(computed(site.graph, site.outcome, inputs), count)
+        return bool(np.array_equal(got, divided(name, *sides)))
     a, b = (side.view(np.float32 if width == 32 else np.float64) for side in sides)
     with np.errstate(all="ignore"):
         wanted = a / b if name.endswith("DIV") else 1 / a if name.endswith("RCP") else np.sqrt(a)
         words = computed(site.graph, site.outcome, inputs)
-    got = sum(w.v.astype(np.uint64) << np.uint64(32 * n) for n, w in enumerate(words))
-    got = np.broadcast_to(np.asarray(got), (count,))
+    got = _joined(words, count)
     told = got.astype(np.uint32).view(np.float32) if width == 32 else got.view(np.float64)
     same = (told == wanted) & (np.signbit(told) == np.signbit(wanted))
     return bool(np.all(same | (np.isnan(told) & np.isnan(wanted))))
+
+
+def _joined(words: Sequence[Vec], count: int) -> NDArray[Any]:
+    got = sum(w.v.astype(np.uint64) << np.uint64(32 * n) for n, w in enumerate(words))
+    return np.broadcast_to(np.asarray(got), (count,))
 
 
 def found_by(ptxas: str, name: str, known: dict[str, str], arches: Sequence[int]) -> dict[str, str]:
     """The operation by digest, with those of one more assembler."""
     out = dict(known)
     t, do = OPERATIONS[name]
-    size, two = (2 if t == "f64" else 1), "%b" in do
+    size, two = (1 if t == "f32" else 2), "%b" in do
     with tempfile.TemporaryDirectory() as made:
         for place, site in sites(ptxas, name, Path(made), arches):
             digests = list(site.digests())
@@ -224,7 +302,7 @@ def found_by(ptxas: str, name: str, known: dict[str, str], arches: Sequence[int]
             for digest, order in digests:
                 if len(order) != 1 + two or any(len(u) != size for u in order):
                     continue
-                if right(name, site, order, 4000 if t == "f32" else 400):
+                if right(name, site, order, 400 if t == "f64" else 4000):
                     out[digest] = name
                     print(f"{digest} {name}: {place}", flush=True)
                     break
