@@ -91,7 +91,8 @@ int reset_device() {
 }
 
 int record(int error) {
-  if (error) t_thread.last = error;
+  // What a query answers is no error ("CUDA C++ Programming Guide", Error Checking).
+  if (error && error != kNotReady) t_thread.last = error;
   return error;
 }
 

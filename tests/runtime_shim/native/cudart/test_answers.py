@@ -13,12 +13,12 @@ import pytest
 HERE = Path(__file__).parent
 
 
-@pytest.mark.parametrize("kind", ["static", "shared"])
-def test_answers_are_those_of_an_h200(kind: str, nvcc: Callable[..., str], tmp_path: Path) -> None:
+def _run(name: str, kind: str, nvcc: Callable[..., str], folder: Path) -> tuple[str, str]:
+    """What a program prints, on both streams."""
     if not (resources.files("sassxlate.runtime_shim") / "lib" / "libcuda.so.1").is_file():
         pytest.skip("libcuda.so.1 is not built (runtime_shim/native/build.sh)")
-    program = tmp_path / "answers"
-    nvcc("-arch=sm_80", "-cudart", kind, HERE / "programs" / "answers.cu", "-o", program)
+    program = folder / name
+    nvcc("-arch=sm_80", "-cudart", kind, HERE / "programs" / f"{name}.cu", "-o", program)
     done = subprocess.run(
         [sys.executable, "-P", "-m", "sassxlate", "run", "--", str(program)],
         capture_output=True,
@@ -26,5 +26,17 @@ def test_answers_are_those_of_an_h200(kind: str, nvcc: Callable[..., str], tmp_p
         check=False,
         timeout=120,
     )
+    return done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("kind", ["static", "shared"])
+def test_answers_are_those_of_an_h200(kind: str, nvcc: Callable[..., str], tmp_path: Path) -> None:
+    got, errors = _run("answers", kind, nvcc, tmp_path)
     expected = (HERE / "answers.txt").read_text("ascii")
-    assert done.stdout.splitlines() == expected.splitlines(), done.stderr
+    assert got.splitlines() == expected.splitlines(), errors
+
+
+def test_not_ready_is_no_last_error(nvcc: Callable[..., str], tmp_path: Path) -> None:
+    """It was; CatBoost, which checks the last error between two queries, ended with it."""
+    got, errors = _run("not_ready", "static", nvcc, tmp_path)
+    assert got == "0, 600 0 0, 600 0, 1 600 1, 0 0\n", errors
