@@ -15,7 +15,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sassxlate import collector
+from sassxlate.disasm.containers import demangle
 from sassxlate.disasm.containers.values import Cubin
+from sassxlate.disasm.inputs import kernel_matches
 from sassxlate.errors import SassxlateError, ServiceError, ShimError
 from sassxlate.lowering.abi.link import function_addresses
 from sassxlate.lowering.codeobject.debug_lines import CubinLines
@@ -107,17 +109,26 @@ class Work:
 
     def part(self, request: Request) -> Answer:
         """As :meth:`module` of the image at ``offset`` of a file; the names of its kernels, or of
-        those in a record of a run (without any, nothing is written)."""
+        those in a record of a run and that match one of some patterns (without any, nothing is
+        written)."""
         path, key = path_of(_text(request, "image")), request.get("record")
         names = None if key is None else library.recorded(self.cache, str(key))
+        patterns: Sequence[str] = request.get("patterns") or ()
+
+        def wanted(name: str) -> bool:
+            if names is not None and name not in names:
+                return False
+            return not patterns or kernel_matches(name, demangle(name), patterns)
+
         image = library.part(path, int(request["offset"]), int(request["size"]))
-        capability = _number(request, "cc")
-        found = library.kernels(image, capability, self.engine.supported, names)
-        if not found:
+        capability, supported = _number(request, "cc"), self.engine.supported
+        if (names is not None or patterns) and not library.kernels(
+            image, capability, supported, wanted, ptx=names is None
+        ):
             return {"ok": True, "kernels": []}
         answer = self._register(image, request)
         listed = kernels_of(self.cache.read("module", f"{answer['key']}.txt") or b"")
-        return {**answer, "kernels": [n for n in listed if names is None or n in names]}
+        return {**answer, "kernels": [n for n in listed if wanted(n)]}
 
     def _register(self, image: bytes, request: Request) -> Answer:
         capability = _number(request, "cc")

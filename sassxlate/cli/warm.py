@@ -15,11 +15,13 @@ from sassxlate.cli.options import (
     cluster_option,
     engine_options,
     jobs_option,
+    kernel_option,
     matrix_option,
     printing_options,
     target_option,
 )
 from sassxlate.disasm.amdgpu_machines import RDNA3, spelled
+from sassxlate.disasm.inputs import no_match
 from sassxlate.errors import UsageError
 from sassxlate.notes import quiet
 from sassxlate.output import print_json
@@ -45,6 +47,7 @@ _TERMINAL_S, _LINES_S = 0.2, 10.0  # between two tellings
     help="Only the kernels in the record of a run (`sassxlate cache runs` names them); without "
     "FILE, of the files that it names.",
 )
+@kernel_option
 @jobs_option()
 @cluster_option
 @click.option(
@@ -61,6 +64,7 @@ _TERMINAL_S, _LINES_S = 0.2, 10.0  # between two tellings
 def command(
     files: tuple[Path, ...],
     record: Path | None,
+    kernels: tuple[str, ...],
     jobs: int,
     cluster: str | None,
     tier: str,
@@ -77,7 +81,8 @@ def command(
     With --cluster the workers find FILES under the same paths, and need not share the cache.
     With --engine or --model the kernels have the code that `sassxlate run` takes with the same
     options: best has whole kernels by LLVM where that has no more instructions than the rules.
-    What is in the cache already costs little.  Ctrl-C keeps what is done.
+    With -k only the kernels that match are prepared; a run translates the others when it needs
+    them.  What is in the cache already costs little.  Ctrl-C keeps what is done.
 
     The exit status is 0 if all kernels are in the cache, 3 if some are refused (a program that uses
     them would end with 3, too) or something else went wrong, 130 if it was interrupted.
@@ -135,6 +140,7 @@ def command(
                 place_of(cluster, target),
                 compiles=compiles,
                 record=key,
+                patterns=kernels,
                 device=device,
                 told=shown.tell,
             )
@@ -145,6 +151,7 @@ def command(
                 translator,
                 compiles=compiles,
                 record=key,
+                patterns=kernels,
                 device=device,
                 width=jobs or None,
                 job_limit_s=JOB_LIMIT_S,
@@ -154,6 +161,8 @@ def command(
         shown.clear()
         if key is not None:
             runs.record_path(root, key).unlink(missing_ok=True)
+    if kernels and not (result.kernels or result.faults or result.interrupted):
+        raise no_match(", ".join(map(str, files)), kernels, None)
     for line in dict.fromkeys(result.faults):
         click.echo(f"sassxlate: {line}", err=True)
     what = "interrupted" if result.interrupted else "done"

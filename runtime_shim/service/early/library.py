@@ -7,11 +7,12 @@ the same; `native/cuda/capability.cpp` has the same rules for which code is for 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from pathlib import Path
 
 from sassxlate.disasm.containers import host
+from sassxlate.disasm.containers.elf import MAGIC as ELF_MAGIC
 from sassxlate.disasm.containers.elf import Elf
 from sassxlate.disasm.containers.fatbin import MAGIC_BYTES, container_size, parse_fatbin
 from sassxlate.disasm.containers.values import FatbinEntry
@@ -89,20 +90,26 @@ def part(path: Path, offset: int, size: int) -> bytes:
 
 
 def kernels(
-    image: bytes, capability: int, supported: frozenset[int], names: frozenset[str] | None
+    image: bytes,
+    capability: int,
+    supported: frozenset[int],
+    wanted: Callable[[str], bool],
+    *,
+    ptx: bool,
 ) -> bool:
-    """Whether there may be kernels of these names (None: any) in the machine code that is chosen;
-    cheaper than reading the image."""
-    if names is None:
-        return True
+    """Whether there may be kernels whose names are wanted in the machine code that is chosen;
+    cheaper than reading the image.  ``ptx``: the answer for PTX, whose names are known only when it
+    is compiled."""
     payload: bytes | memoryview = image
     if image.startswith(MAGIC_BYTES):
         entry = manifest.choose(parse_fatbin(image), capability, supported)
         if entry is None:
-            return False  # PTX: the names are known when it is compiled
+            return ptx
         payload = entry.payload
+    elif not image.startswith(ELF_MAGIC):
+        return ptx
     sections = Elf(bytes(payload)).sections
-    return any(s.name.startswith(_TEXT) and s.name[len(_TEXT) :] in names for s in sections)
+    return any(s.name.startswith(_TEXT) and wanted(s.name[len(_TEXT) :]) for s in sections)
 
 
 def recorded(cache: Cache, key: str) -> frozenset[str]:

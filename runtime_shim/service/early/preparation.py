@@ -22,13 +22,14 @@ class Preparation:
     """The state of one: counts of images and kernels, wanted and done.
 
     ``submit`` queues a job.  With a ``record`` (its key in the cache) only its kernels are
-    prepared.  ``urgent`` is for a command that has no application beside it: images come first, so
-    that the number of kernels is known soon.
+    prepared, with ``patterns`` only those whose names match one.  ``urgent`` is for a command that
+    has no application beside it: images come first, so that the number of kernels is known soon.
     """
 
     submit: Callable[[Job], None]
     compiles: bool
     record: str | None = None
+    patterns: tuple[str, ...] = ()
     urgent: bool = False
     device: int = 0  # the capability of the device; 0: by the files
     files: int = 0
@@ -83,12 +84,14 @@ class Preparation:
         self.images = len(every)
         for name, places in self._places.items():
             for place in places:
-                request = {
+                request: dict[str, Any] = {
                     "op": "part", "image": name, "offset": place[0], "size": place[1],
                     "cc": library.capability_for(place, device, bool(asked)),
                 }  # fmt: skip
                 if self.record is not None:
                     request["record"] = self.record
+                if self.patterns:
+                    request["patterns"] = [*self.patterns]
                 self._job(request, self._registered, first=True)
 
     def _registered(self, answer: Answer) -> None:

@@ -110,6 +110,7 @@ def warm_on_cluster(
     *,
     compiles: bool,
     record: str | None = None,
+    patterns: tuple[str, ...] = (),
     device: int = 0,
     told: Callable[[Progress], None],
 ) -> Warmed:
@@ -121,7 +122,7 @@ def warm_on_cluster(
     """
     work = Work(cache, default_engine(target_named(target)), lambda: cache)
     queued: deque[Job] = deque()
-    state = Preparation(queued.append, compiles, record, urgent=True, device=device)
+    state = Preparation(queued.append, compiles, record, patterns, urgent=True, device=device)
     started = time.monotonic()
     try:
         state.begin(list(files))

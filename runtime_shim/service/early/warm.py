@@ -53,13 +53,15 @@ def warm(
     *,
     compiles: bool,
     record: str | None = None,
+    patterns: tuple[str, ...] = (),
     device: int = 0,
     width: int | None = None,
     job_limit_s: float,
     told: Callable[[Progress], None],
 ) -> Warmed:
-    """Prepare the kernels of files (of a record in the cache, only those), in processes of its own,
-    ``width`` at a time (by default as many as there are cores).
+    """Prepare the kernels of files (of a record in the cache, only those; with ``patterns``, only
+    those whose names match one), in processes of its own, ``width`` at a time (by default as many
+    as there are cores).
 
     Ctrl-C (KeyboardInterrupt) ends it; what is done is in the cache then, whole.
     """
@@ -84,7 +86,9 @@ def warm(
             held=tuple,
             gone=partial(work.lost, job_limit_s),
         )
-        state = Preparation(scheduler.submit, compiles, record, urgent=True, device=device)
+        state = Preparation(
+            scheduler.submit, compiles, record, patterns, urgent=True, device=device
+        )
         interrupted = False
         try:
             _loop(state, scheduler, selector, files, told)

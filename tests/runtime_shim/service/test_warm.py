@@ -93,6 +93,39 @@ def test_warm_is_all_that_a_run_needs(place: Path) -> None:
     assert (again.returncode, again.stdout) == (0, done.stdout)
 
 
+def test_chosen_kernels(place: Path) -> None:
+    """With -k the others are left for the run; a name that nothing has is an error."""
+    program = place / "reduction"
+    done = _sassxlate("warm", "--tier", "baseline", "-k", "*floats*", program)
+    assert (done.returncode, done.stdout) == (0, "done: 1 of 1 kernels\n"), done.stderr
+    launches = {name for name in _made(place) if name.endswith(".launch")}
+    assert len(launches) == 1
+    done = _sassxlate("warm", "--tier", "baseline", "-k", "*floats*", "-k", "sum_and_largest",
+                      program)  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "done: 2 of 2 kernels\n"), done.stderr
+    made = {name for name in _made(place) if name.endswith(".launch")}
+    assert launches < made
+    assert len(made) == 2
+    done = _sassxlate("warm", "-k", "nothing", program)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"sassxlate: SX0802: {program}: no kernel matches nothing\n"
+
+
+def test_images_without_a_chosen_kernel() -> None:
+    """They are not read as a whole; but the names in PTX are known only when it is compiled."""
+    place = (PROGRAMS / "reduction").read_bytes()
+    offset, size, elfs, _ = library.images(PROGRAMS / "reduction")[0]
+    image, supported = place[offset : offset + size], frozenset(elfs)
+
+    def found(wanted: str, image: bytes = image, *, ptx: bool = True) -> bool:
+        return library.kernels(image, 80, supported, lambda name: wanted in name, ptx=ptx)
+
+    assert found("floats")
+    assert not found("nothing")
+    assert found("nothing", b".version 8.0")
+    assert not found("nothing", b".version 8.0", ptx=False)
+
+
 def test_baseline_compiles_nothing(place: Path) -> None:
     done = _sassxlate("warm", "--tier", "baseline", place / "reduction")
     assert done.returncode == 0, done.stderr
