@@ -20,6 +20,7 @@ from sassxlate.runtime_shim.cache.store import Cache
 from sassxlate.runtime_shim.cache.tag import cache_tag
 from sassxlate.runtime_shim.embed import elf_segment
 from sassxlate.runtime_shim.embed.gather import Gathered, Isa, gather
+from sassxlate.runtime_shim.service.early import library
 from sassxlate.runtime_shim.service.early.warm import Progress
 
 FOLDER = "sassxlate-libs"  # beside the output, with our libraries
@@ -52,11 +53,13 @@ def embed(
     targets: Sequence[str],
     isas: Sequence[Isa],
     patterns: Sequence[str] = (),
+    capability: str = "",
     width: int | None = None,
     told: Callable[[Progress], None],
 ) -> Embedded:
     """Write ``file`` to ``out`` with the translation of its kernels.
 
+    ``capability`` is that of the device, like "8.0"; without it SASSXLATE_CC or the file decides.
     ``libraries``: "beside" copies ours to a folder beside ``out``, "installed" names where they are
     here, anything else is the folder in which they will be.
 
@@ -75,10 +78,12 @@ def embed(
     if elf_segment.find(image) is not None:
         text = "it carries a translation already; `sassxlate unembed` removes it"
         raise ShimError("SX0795", text, Where(str(file)))
-    gathered = _gather(file, targets, isas, patterns, width, told)
+    asked = library.asked_capability(capability)
+    gathered = _gather(file, targets, isas, patterns, asked, width, told)
     files = {name: content for one in gathered.values() for name, content in one.files.items()}
     if not any(one.kernels for one in gathered.values()):
-        why = "; ".join(line for one in gathered.values() for line in one.faults)
+        lines = (x for one in gathered.values() for x in (*one.faults, *one.refused.values()))
+        why = "; ".join(dict.fromkeys(lines))
         text = f"it has no kernel to carry{f': {why}' if why else ''}"
         raise ShimError("SX0796", text, Where(str(file)))
     for target in targets:
@@ -153,6 +158,7 @@ def _gather(
     targets: Sequence[str],
     isas: Sequence[Isa],
     patterns: Sequence[str],
+    asked: int,
     width: int | None,
     told: Callable[[Progress], None],
 ) -> dict[str, Gathered]:
@@ -163,7 +169,7 @@ def _gather(
     return {
         name: gather(
             file, Cache(root, cache_tag(name), _ROOM), target_named(name), isas, patterns,
-            width, told,
+            asked, width, told,
         )
         for name in targets
     }  # fmt: skip

@@ -52,27 +52,31 @@ def gather(
     target: Target,
     isas: Sequence[Isa],
     patterns: Sequence[str],
+    asked: int,
     width: int | None,
     told: Callable[[Progress], None],
 ) -> Gathered:
     """What the images that ``file`` registers need on a target; it is translated into the cache
-    first.  ``patterns``: only kernels that match one of them, if there are any.
+    first.  ``patterns``: only kernels that match one of them, if there are any.  ``asked`` is the
+    capability that the user asked for, 0 if none.
 
     Raises:
         ContainerError: the file's device code cannot be read.
     """
     found = Gathered()
     places = library.images(file)
-    asked = library.asked_capability()
     found.capability = asked or library.device_capability(places)
     if patterns:
-        found.faults += _prepare_some(file, cache, target, places, found.capability, patterns, isas)
+        found.faults += _prepare_some(
+            file, cache, target, places, found.capability, patterns, isas, bool(asked)
+        )
     else:
         done = warm(
             [file.absolute()],
             cache,
             default_engine(target),
             compiles=bool(isas),
+            asked=asked,
             width=width,
             job_limit_s=JOB_LIMIT_S,
             told=told,
@@ -106,10 +110,11 @@ def _prepare_some(
     device: int,
     patterns: Sequence[str],
     isas: Sequence[Isa],
+    asked: bool,
 ) -> list[str]:
     """Translates and compiles the kernels that match, one after the other; what went wrong."""
     work = Work(cache, default_engine(target), lambda: cache)
-    asked, faults = bool(library.asked_capability()), list[str]()
+    faults = list[str]()
     for place in places:
         capability = library.capability_for(place, device, asked)
         part = {"op": "part", "image": text_of(file.absolute()), "cc": capability}

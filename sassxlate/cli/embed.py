@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from sassxlate.cli.grammar import Command
-from sassxlate.cli.options import format_option, jobs_option, kernel_option
+from sassxlate.cli.options import (
+    device_arch_option,
+    format_option,
+    jobs_option,
+    kernel_option,
+)
 from sassxlate.disasm.amdgpu_machines import RDNA3
 from sassxlate.output import print_json
 
@@ -26,6 +31,7 @@ EXIT_REFUSED = 3
 )  # fmt: skip
 @click.option("--library", is_flag=True, help="FILE is a shared object, not a program.")
 @kernel_option
+@device_arch_option
 @click.option(
     "--libraries",
     default="beside",
@@ -60,6 +66,7 @@ def command(
     output: Path,
     library: bool,
     kernels: tuple[str, ...],
+    arch: str | None,
     libraries: str,
     targets: tuple[str, ...],
     isas: tuple[str, ...],
@@ -75,6 +82,7 @@ def command(
     The exit status is 0, or 3 if some kernels are refused; the file is written then, too.
     """
     from sassxlate.cli.warm import Shown
+    from sassxlate.runtime_shim import application
     from sassxlate.runtime_shim.embed.carry import embed
     from sassxlate.runtime_shim.embed.gather import ISAS
 
@@ -90,6 +98,7 @@ def command(
             targets=tuple(dict.fromkeys(targets)),
             isas=[isa for isa in ISAS if isa in isas],
             patterns=kernels,
+            capability=application.capability(arch) if arch else "",
             width=jobs or None,
             told=shown.tell,
         )

@@ -148,6 +148,16 @@ def arch_option(function: _F) -> _F:
     )
 
 
+def device_arch_option(function: _F) -> _F:
+    """``--arch`` of commands that prepare what a program's device will ask for."""
+    return click.option(
+        "--arch",
+        metavar="SM",
+        help="The compute capability that the device reports, like sm_80; by default that of "
+        "SASSXLATE_CC, or the newest, up to sm_90, that FILE has code for.",
+    )(function)
+
+
 def arches_option(function: _F) -> _F:
     """``--arch`` of commands that take several."""
     return click.option(

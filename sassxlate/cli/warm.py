@@ -13,6 +13,7 @@ import click
 from sassxlate.cli.grammar import Command
 from sassxlate.cli.options import (
     cluster_option,
+    device_arch_option,
     engine_options,
     jobs_option,
     kernel_option,
@@ -48,6 +49,7 @@ _TERMINAL_S, _LINES_S = 0.2, 10.0  # between two tellings
     "FILE, of the files that it names.",
 )
 @kernel_option
+@device_arch_option
 @jobs_option()
 @cluster_option
 @click.option(
@@ -65,6 +67,7 @@ def command(
     files: tuple[Path, ...],
     record: Path | None,
     kernels: tuple[str, ...],
+    arch: str | None,
     jobs: int,
     cluster: str | None,
     tier: str,
@@ -77,7 +80,7 @@ def command(
 ) -> None:
     """Translate and compile the kernels of FILES (programs, libraries, fat binaries, cubins).
 
-    The code is for the device that a program with these files would see, or for SASSXLATE_CC.
+    The code is for the device that a program with these files would see; --arch is `run`'s.
     With --cluster the workers find FILES under the same paths, and need not share the cache.
     With --engine or --model the kernels have the code that `sassxlate run` takes with the same
     options: best has whole kernels by LLVM where that has no more instructions than the rules.
@@ -88,10 +91,11 @@ def command(
     them would end with 3, too) or something else went wrong, 130 if it was interrupted.
     """
     from sassxlate.lowering.target import target_named
-    from sassxlate.runtime_shim import paths, trusted
+    from sassxlate.runtime_shim import application, paths, trusted
     from sassxlate.runtime_shim.cache import runs
     from sassxlate.runtime_shim.cache.store import Cache, key_of, size_cap
     from sassxlate.runtime_shim.cache.tag import cache_tag
+    from sassxlate.runtime_shim.service.early.library import asked_capability
     from sassxlate.runtime_shim.service.early.spread import place_of, warm_on_cluster
     from sassxlate.runtime_shim.service.early.warm import warm
     from sassxlate.runtime_shim.service.engine import default_engine
@@ -101,6 +105,7 @@ def command(
     if target not in RDNA3:
         raise UsageError("SX0719", f"the emulated device runs no code for {target}")
     target = spelled(target, matrix)
+    asked_cc = asked_capability(application.capability(arch) if arch else "")
     asked = model is not None or engine not in (None, "rules")
     if cluster and asked:
         raise UsageError("SX0719", "--cluster asks the rules alone: not with --engine or --model")
@@ -142,6 +147,7 @@ def command(
                 record=key,
                 patterns=kernels,
                 device=device,
+                asked=asked_cc,
                 told=shown.tell,
             )
         else:
@@ -153,6 +159,7 @@ def command(
                 record=key,
                 patterns=kernels,
                 device=device,
+                asked=asked_cc,
                 width=jobs or None,
                 job_limit_s=JOB_LIMIT_S,
                 told=shown.tell,

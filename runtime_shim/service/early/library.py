@@ -51,9 +51,9 @@ def _archs(entries: Iterable[FatbinEntry]) -> tuple[tuple[int, ...], tuple[int, 
     return tuple(sorted(kinds["elf"])), tuple(sorted(kinds["ptx"]))
 
 
-def asked_capability() -> int:
-    """SASSXLATE_CC as a number; 0 if it is unset or none."""
-    text = os.environ.get("SASSXLATE_CC", "").replace(".", "", 1)
+def asked_capability(told: str = "") -> int:
+    """The capability ``told`` ("8.0"), otherwise SASSXLATE_CC, as a number; 0 if there is none."""
+    text = (told or os.environ.get("SASSXLATE_CC", "")).replace(".", "", 1)
     return int(text) if text.isdecimal() and 50 <= int(text) < 1000 else 0
 
 

@@ -32,6 +32,7 @@ class Preparation:
     patterns: tuple[str, ...] = ()
     urgent: bool = False
     device: int = 0  # the capability of the device; 0: by the files
+    asked: int = 0  # the capability that the user asked for; 0: SASSXLATE_CC's
     files: int = 0
     images: int = 0
     images_done: int = 0
@@ -78,7 +79,7 @@ class Preparation:
             self._all_read()
 
     def _all_read(self) -> None:
-        asked = library.asked_capability()
+        asked = self.asked or library.asked_capability()
         every = [place for places in self._places.values() for place in places]
         device = asked or self.device or library.device_capability(every)
         self.images = len(every)

@@ -112,6 +112,7 @@ def warm_on_cluster(
     record: str | None = None,
     patterns: tuple[str, ...] = (),
     device: int = 0,
+    asked: int = 0,
     told: Callable[[Progress], None],
 ) -> Warmed:
     """As :func:`.warm.warm`, on a cluster.  No limit of time ends a kernel's compiler.
@@ -122,7 +123,9 @@ def warm_on_cluster(
     """
     work = Work(cache, default_engine(target_named(target)), lambda: cache)
     queued: deque[Job] = deque()
-    state = Preparation(queued.append, compiles, record, patterns, urgent=True, device=device)
+    state = Preparation(
+        queued.append, compiles, record, patterns, urgent=True, device=device, asked=asked
+    )
     started = time.monotonic()
     try:
         state.begin(list(files))

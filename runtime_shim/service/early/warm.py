@@ -55,6 +55,7 @@ def warm(
     record: str | None = None,
     patterns: tuple[str, ...] = (),
     device: int = 0,
+    asked: int = 0,
     width: int | None = None,
     job_limit_s: float,
     told: Callable[[Progress], None],
@@ -87,7 +88,7 @@ def warm(
             gone=partial(work.lost, job_limit_s),
         )
         state = Preparation(
-            scheduler.submit, compiles, record, patterns, urgent=True, device=device
+            scheduler.submit, compiles, record, patterns, urgent=True, device=device, asked=asked
         )
         interrupted = False
         try:

@@ -18,7 +18,9 @@ from sassxlate.disasm.containers import load
 from sassxlate.disasm.containers.elf import PHDR
 from sassxlate.errors import ShimError
 from sassxlate.runtime_shim import paths
+from sassxlate.runtime_shim.cache.keys import module_key
 from sassxlate.runtime_shim.embed import elf_segment, pack
+from sassxlate.runtime_shim.service.early import library
 from tools.generate import programs
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -91,6 +93,34 @@ def test_runs_alone_and_comes_back(saxpy: Path, cache: Path, tmp_path: Path) -> 
     assert (done.returncode, done.stderr) == (0, "")
     assert back.read_bytes() == SAXPY.read_bytes()
     assert back.stat().st_mode & 0o777 == SAXPY.stat().st_mode & 0o777 | 0o200
+
+
+@pytest.mark.parametrize(("words", "cc"), [((), 90), (("--arch", "sm_80"), 80)])
+def test_the_device_that_it_is_for(
+    words: tuple[str, ...], cc: int, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest that the file has code for, or the one that is asked for: its code alone."""
+    monkeypatch.setenv("SASSXLATE_CACHE_DIR", str(cache))
+    monkeypatch.delenv("SASSXLATE_CC", raising=False)
+    made = tmp_path / "made"
+    assert here("embed", SAXPY, "-o", made, "--host", "none", *words) == (0, "")
+    segment = elf_segment.find(elf_segment.read(made.read_bytes()))
+    assert segment is not None
+    carried = pack.read(segment)
+    assert carried.settings["cc"] == str(cc)
+    ((offset, size, archs, _),) = library.images(SAXPY)
+    assert archs == (80, 90)
+    key = module_key(library.part(SAXPY, offset, size), cc)
+    manifests = [name for name in carried.files if name.endswith(".txt")]
+    assert manifests == [f"gfx1100/module/{key}.txt"]
+    assert f"\narch {cc}\n" in bytes(carried.files[manifests[0]]).decode()
+
+
+def test_no_such_device(tmp_path: Path) -> None:
+    status, told = here("embed", SAXPY, "-o", tmp_path / "made", "--arch", "sm_12")
+    assert status == 2
+    assert told.startswith("sassxlate: SX0719: --arch sm_12: not one of sm_75, ")
+    assert not (tmp_path / "made").exists()
 
 
 def test_run_ignores_what_it_carries(saxpy: Path, cache: Path) -> None:

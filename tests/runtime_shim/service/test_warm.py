@@ -106,6 +106,9 @@ def test_chosen_kernels(place: Path) -> None:
     made = {name for name in _made(place) if name.endswith(".launch")}
     assert launches < made
     assert len(made) == 2
+    done = _sassxlate("warm", "--tier", "baseline", "--arch", "sm_80", "-k", "*floats*", program)
+    assert (done.returncode, done.stdout) == (0, "done: 1 of 1 kernels\n"), done.stderr
+    assert len({name for name in _made(place) if name.endswith(".launch")}) == 3
     done = _sassxlate("warm", "-k", "nothing", program)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"sassxlate: SX0802: {program}: no kernel matches nothing\n"
