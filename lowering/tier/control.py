@@ -16,9 +16,10 @@ from sassxlate.disasm.sass.semantics.memory.atomic import SPACES as ATOMIC_SPACE
 from sassxlate.disasm.sass.semantics.memory.memory import SPACES
 from sassxlate.disasm.sass.semantics.rows import NoSemantics
 from sassxlate.disasm.sass.traits import INTEGER_QUOTIENTS, QUOTIENTS, acquires, traits
+from sassxlate.lowering.abi.hostcalls import MNEMONIC
 from sassxlate.lowering.llvm.ir_text import Val, const
 from sassxlate.lowering.nans.reads import WIDE, Nan, made
-from sassxlate.lowering.tier import atomics, memory, others, quotients
+from sassxlate.lowering.tier import assertions, atomics, memory, others, quotients
 from sassxlate.lowering.tier.gathered import gathered
 from sassxlate.lowering.tier.lane import LINE, Guard, Lane
 from sassxlate.lowering.tier.matrices import moves
@@ -202,6 +203,12 @@ class Blocks:
             integer_quotients.step(lane, ins)
         elif name in ATOMIC_SPACES:
             atomics.atomic(lane, ins, guard)
+        elif name in ("LEPC", "ULEPC"):
+            self._code_address(ins, guard)
+        elif name == MNEMONIC:
+            assertions.call(lane, ins, guard)
+        elif name == "BPT" and set(ins.modifiers) == {"TRAP"}:
+            assertions.trap(lane, guard)
         elif t.lanes:
             others.step(lane, ins, guard)
         elif name in semantics_table():
@@ -230,6 +237,12 @@ class Blocks:
         on = self.lane.fn.fresh("on")
         self.lane.fn.do(f"br i1 {good.ref}, label %{on}, label %lost")
         self.lane.fn.label(on, keep=True)
+
+    def _code_address(self, ins: Instruction, guard: Guard) -> None:
+        """LEPC: a code address is an offset here, as by the rules."""
+        label = ins.get("target")
+        place = label.target if isinstance(label, Label) else ins.offset
+        self.lane.give("Rd", [const(place, 32), const(0, 32)], guard)
 
     def _constant(self, ins: Instruction, guard: Guard) -> None:
         source = ins.get("src")

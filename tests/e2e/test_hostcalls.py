@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
+
+from sassxlate.cli import cli
 
 Run = Callable[..., Any]
 Compiled = Callable[..., Path]
@@ -48,6 +52,34 @@ def test_printf_assert_and_malloc(arch: int, run_program: Run, compiled: Compile
         "void check(int): block: [0,0,0], thread: [{},0,0] Assertion `threadIdx.x < limit` failed."
     )
     assert [line.split(": ", 1)[1] for line in failed] == [place.format(n) for n in (2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("flags", "arch"),
+    [
+        ("-G", 90),
+        pytest.param("-O3", 80, marks=pytest.mark.sweep),
+        pytest.param("-O3", 90, marks=pytest.mark.sweep),
+        pytest.param("-G", 80, marks=pytest.mark.sweep),
+    ],
+)
+def test_an_assertion_by_the_optimising_tier(
+    flags: str, arch: int, run_program: Run, compiled: Compiled, tmp_path: Path
+) -> None:
+    """It fails in one thread; the launch before, in which it holds, has its results."""
+    program = compiled(BUILDS / "asserting", [flags], arch)
+    report = tmp_path / "report.json"
+    asked = [str(program), "--engine", "llvm", "-o", str(tmp_path), "--report", str(report)]
+    assert CliRunner().invoke(cli, ["translate", *asked]).exit_code == 0
+    (kernel,) = json.loads(report.read_text("utf-8"))["kernels"]
+    assert kernel["engine"]["outcomes"] == {"accepted": 1}  # not the rules' code
+    options, environment = ("--engine", "llvm"), {"SASSXLATE_CC": str(arch)}
+    outcome = run_program(program, options=options, environment=environment)
+    assert outcome.output == "fine: cudaSuccess\nsum 98176\nfailed: cudaErrorAssert\n"
+    failed = [line for line in outcome.errors.splitlines() if "Assertion" in line]
+    place = "block: [3,0,0], thread: [63,0,0] Assertion `v < limit` failed."
+    text = "void check(int *, const int *, int): "
+    assert [line.split(": ", 1)[1] for line in failed] == [f"{text}{place}"]
 
 
 def _mixed_lines(threads: int, rounds: int = 24) -> Counter[str]:
