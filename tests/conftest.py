@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import fcntl
 import functools
 import importlib.metadata
 import json
@@ -191,6 +193,30 @@ def nvcc(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
 def gxx() -> Callable[..., str]:
     """Runs the host's C++ compiler with the arguments; skips where it is absent."""
     return _runner("g++")
+
+
+SharedBuild = Callable[[str, Callable[[Path], object]], Path]
+
+
+@pytest.fixture(scope="session")
+def shared_build(tmp_path_factory: pytest.TempPathFactory) -> SharedBuild:
+    """``shared_build(name, fill)``: the folder of that name, which ``fill`` has filled once for all
+    processes of the test run; its files are only read."""
+    place = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:  # the folder of the run, which has one for each worker
+        place = place.parent
+
+    def build(name: str, fill: Callable[[Path], object]) -> Path:
+        folder = place / f"shared-{name}"
+        with contextlib.closing((place / f"shared-{name}.lock").open("w")) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # the others wait; it ends with the process
+            if not folder.is_dir():
+                partial = tmp_path_factory.mktemp(name)
+                fill(partial)
+                partial.rename(folder)  # whole, or not there
+        return folder
+
+    return build
 
 
 def _runner(name: str, extra: Sequence[str] = ()) -> Callable[..., str]:

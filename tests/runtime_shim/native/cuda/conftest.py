@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,9 @@ import pytest
 from sassxlate.errors import ShimError
 from sassxlate.runtime_shim import paths
 
+from .driver_program import Built, SharedBuild, Tool, driver_program
+
 HERE = Path(__file__).parent
-Tool = Callable[..., str]
 
 
 @pytest.fixture(scope="session")
@@ -27,48 +27,10 @@ def libraries() -> Path:
         pytest.skip(str(error))
 
 
-@dataclass(frozen=True, slots=True)
-class Built:
-    """The program and, by name, its images: cubins, fat binaries, PTX."""
-
-    program: Path
-    images: dict[str, Path]
-
-
 @pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory, nvcc: Tool, libraries: Path) -> Built:
+def built(shared_build: SharedBuild, nvcc: Tool, libraries: Path) -> Built:
     """driver*.cpp against NVIDIA's own header, kernels.cu in every form of a module."""
-    directory = tmp_path_factory.mktemp("driver")
-    program = directory / "driver"
-    sources = sorted((HERE / "programs").glob("driver*.cpp"))
-    options = ("-std=c++17", "-cudart", "none", f"-L{libraries}", "-l:libcuda.so.1")
-    nvcc(*sources, "-o", program, *options)
-    kernels = HERE / "programs" / "kernels.cu"
-    forms: dict[str, list[str]] = {
-        "sm_80": ["-cubin", "-arch=sm_80"],
-        "sm_90": ["-cubin", "-arch=sm_90"],
-        "fatbin": [
-            "-fatbin",
-            "-gencode=arch=compute_80,code=sm_80",
-            "-gencode=arch=compute_90,code=[sm_90,compute_90]",
-            "--compress-mode=size",
-        ],
-        "ptx": ["-ptx", "-arch=compute_80"],
-        "ptx_lineinfo": ["-ptx", "-arch=compute_80", "-lineinfo"],
-        "ptx_debug": ["-ptx", "-arch=compute_80", "-G"],
-        "ptx_fatbin": ["-fatbin", "-gencode=arch=compute_80,code=compute_80"],
-        "ptx_compressed": [
-            "-fatbin",
-            "-gencode=arch=compute_75,code=compute_75",
-            "--compress-mode=size",
-        ],
-        "rdc": ["-cubin", "-rdc=true", "-arch=sm_80"],
-    }
-    images: dict[str, Path] = {}
-    for name, form in forms.items():
-        images[name] = directory / f"{name}.image"
-        nvcc(*form, kernels, "-o", images[name])
-    return Built(program, images)
+    return driver_program(shared_build, nvcc, libraries)
 
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

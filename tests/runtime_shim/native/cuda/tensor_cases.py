@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from .conftest import HERE, Run, Tool
+from .conftest import HERE, Run
+from .driver_program import Tool
 
 _REFUSED, _TRAP, _ILLEGAL = 801, 719, 715
 

@@ -11,7 +11,8 @@ import pytest
 
 from tools.generate import cuda_entry_points
 
-from .conftest import Built, Run
+from .conftest import Run
+from .driver_program import Built
 
 CHECKS = [
     *("launch", "library", "mixed", "variables", "shared", "limits", "extended", "memory"),

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import HERE, Run, Tool
+from .conftest import HERE, Run
+from .driver_program import Tool
 
 # Per multiprocessor, per block; blocks at the most and at 48 KiB; what is left to each of two.
 SAID = {

@@ -14,7 +14,8 @@ import pytest
 
 from sassxlate.runtime_shim.ptx.tools import Found, Name
 
-from .conftest import Built, Run, Tool
+from .conftest import Run
+from .driver_program import Built, Tool
 
 CALLEE = 'extern "C" __device__ unsigned f(unsigned a) { return a + 9; }\n'
 

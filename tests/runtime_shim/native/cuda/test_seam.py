@@ -12,7 +12,8 @@ import pytest
 from sassxlate.disasm.containers import parse_cubin
 from sassxlate.lowering.pipeline import translate_kernel
 
-from .conftest import HERE, Built, Run
+from .conftest import HERE, Run
+from .driver_program import Built
 
 Tool = Callable[..., str]
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Run, Tool
+from .conftest import Run
+from .driver_program import Tool
 from .tensor_cases import Case, cases_of, check, program_of
 
 _STEPS, _BYTES = slice(18, 23), 32  # columns of a case

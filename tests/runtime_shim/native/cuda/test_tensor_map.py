@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .conftest import HERE, Run, Tool
+from .conftest import HERE, Run
+from .driver_program import Tool
 
 
 def test_tiles(nvcc: Tool, run: Run, tmp_path: Path) -> None:

@@ -7,21 +7,19 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from sassxlate.lowering.codeobject.code_object import read
 from sassxlate.runtime_shim import hip_probe
+from tests.runtime_shim.native.cuda.driver_program import SharedBuild, Tool, driver_program
 from tests.runtime_shim.native.seam import comgr
 
 from .code_objects import assembled_again, check_code, check_launch
 from .conftest import ROOT, Outcome, Standin
 
 PROGRAMS = ROOT / "fixtures/programs"
-DRIVER = ROOT / "tests/runtime_shim/native/cuda/programs"
-Tool = Callable[..., str]
 
 
 def check(outcome: Outcome) -> None:
@@ -83,17 +81,10 @@ def test_amds_reader_takes_it(on_standin: Standin) -> None:
 
 
 @pytest.fixture(scope="session")
-def driver(
-    tmp_path_factory: pytest.TempPathFactory, nvcc: Tool, libraries: Path
-) -> tuple[Path, Path]:
+def driver(shared_build: SharedBuild, nvcc: Tool, libraries: Path) -> tuple[Path, Path]:
     """The driver tests' program, and its kernels."""
-    folder = tmp_path_factory.mktemp("driver")
-    program, image = folder / "driver", folder / "kernels.cubin"
-    link = (f"-L{libraries}", "-l:libcuda.so.1")
-    sources = sorted(DRIVER.glob("driver*.cpp"))
-    nvcc("-std=c++17", "-cudart", "none", *sources, "-o", program, *link)
-    nvcc("-cubin", "-arch=sm_80", DRIVER / "kernels.cu", "-o", image)
-    return program, image
+    made = driver_program(shared_build, nvcc, libraries)
+    return made.program, made.images["sm_80"]
 
 
 # Not here: "fault" and "reset", which rely on the emulated device's errors and memory.
