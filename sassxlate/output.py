@@ -50,10 +50,16 @@ def _unwritten(error: OSError, path: Path) -> UsageError:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Prints lines on stdout, many at a time."""
-    rest = iter(lines)
-    while some := list(islice(rest, _LINES)):
-        click.echo("\n".join(some))
+    """Prints lines on stdout, many at a time; before an error, those that were made."""
+    rest, more = iter(lines), True
+    while more:
+        some: list[str] = []
+        try:
+            some.extend(islice(rest, _LINES))
+        finally:
+            more = bool(some)
+            if more:
+                click.echo("\n".join(some))
 
 
 def document(schema: str, value: Mapping[str, Any]) -> dict[str, Any]:

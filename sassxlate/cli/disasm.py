@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import click
 
+from sassxlate.cli.disassembling import Chosen, Terms, listed
 from sassxlate.cli.grammar import Command
-from sassxlate.cli.options import arch_option, kernel_option, printing_options
-from sassxlate.disasm.containers import Function, Kernel
+from sassxlate.cli.options import arch_option, jobs_option, kernel_option, printing_options
+from sassxlate.disasm.containers import Function, Kernel, LoadedFile
 from sassxlate.disasm.inputs import (
-    arch_name,
     kernel_matches,
     no_match,
     parse_arch,
@@ -18,13 +20,10 @@ from sassxlate.disasm.inputs import (
     read_input,
     shown_name,
 )
-from sassxlate.disasm.listing.cubin import Document, ListingOptions
-from sassxlate.disasm.listing.find import find, opcodes
 from sassxlate.disasm.listing.source_lines import Mode
 from sassxlate.errors import (
     EXIT_BAD_WORDS,
     EXIT_NEGATIVE,
-    DecodeError,
     SassxlateError,
     UsageError,
     Where,
@@ -37,6 +36,7 @@ from sassxlate.runtime_shim.ptx.machine_code import machine_code
 @click.argument("file", metavar="FILE")
 @kernel_option
 @arch_option
+@jobs_option()
 @click.option(
     "--host",
     is_flag=True,
@@ -88,6 +88,7 @@ def command(
     wanted_opcodes: tuple[str, ...],
     counting: bool,
     live: bool,
+    jobs: int,
     form: str,
 ) -> None:
     """Print the SASS of a fat binary, cubin, object file or archive as nvdisasm -c does.
@@ -99,6 +100,8 @@ def command(
 
     Code objects for RDNA3 (linked, relocatable, in offload bundles or HIP programs) print as
     llvm-objdump does; with --encoding the lines are those of llvm-objdump -dr.
+
+    -j N reads N cubins at a time, and prints the same.
 
     With --host: the functions of the x86-64 program or library itself; one that has no name is
     `sub_ADDRESS`.
@@ -133,79 +136,45 @@ def command(
         ):  # fmt: skip
             context.exit(EXIT_BAD_WORDS)
         return
-    listed: list[dict[str, object]] = []
-    row: dict[str, object]
+    rows: list[dict[str, object]] = []
     wanted = parse_arch(arch) if arch else None
     found = bad = matches = 0
     loaded = machine_code(loaded, arch)
+    terms = Terms(
+        file, loaded.kind != "cubin", encoding, control, source, wanted_opcodes, counting, as_json
+    )
+    for one in listed(terms, _chosen(loaded, kernels, wanted), jobs, print_lines):
+        found += 1
+        bad += one.bad
+        matches += one.matches
+        rows += one.rows
+        if one.unknown is not None:  # the file's other cubins can still be read
+            click.echo(f"sassxlate: {one.unknown}", err=True)
+        if one.error is not None:
+            raise one.error
+    if not found:
+        raise no_match(file, kernels, arch)
+    if as_json:
+        schema = "disasm-count" if counting else "disasm"
+        print_json(schema, {"file": file, "kernels": rows})
+    if bad:
+        context.exit(EXIT_BAD_WORDS)
+    if wanted_opcodes and not matches:
+        context.exit(EXIT_NEGATIVE)
+
+
+def _chosen(
+    loaded: LoadedFile, kernels: tuple[str, ...], wanted: tuple[int, str] | None
+) -> Iterator[Chosen]:
+    """The cubins with functions that are asked for."""
     for origin, data, cubin in loaded.images():
         if wanted and (cubin.arch != wanted[0] or (wanted[1] and cubin.variant != wanted[1])):
             continue
         codes: list[Kernel | Function] = [*cubin.kernels, *cubin.functions]
         names = {code.name: code.demangled for code in codes}
-        chosen = {n for n, plain in names.items() if kernel_matches(n, plain, kernels)}
-        if not chosen:
-            continue
-        found += len(chosen)
-        try:
-            text = Document(
-                data, ListingOptions(encoding, control, chosen.__contains__, source), cubin
-            )
-        except DecodeError as error:
-            # An unknown architecture: the file's other cubins can still be read.
-            bad += 1
-            click.echo(f"sassxlate: {error.at(file=file, kernel=min(chosen))}", err=True)
-            continue
-        except SassxlateError as error:
-            raise error.at(file=file) from None
-        bad += text.bad
-        target = arch_name(cubin.arch, cubin.variant)
-        try:
-            if counting:
-                for counted in opcodes(text, wanted_opcodes):
-                    matches += 1
-                    plain = names[counted.name]
-                    if as_json:
-                        row = {"name": counted.name, "demangled": plain, "arch": target}
-                        row["total"] = counted.total
-                        row["opcodes"] = dict(counted.opcodes)
-                        listed.append(row)
-                        continue
-                    head = f"{plain}, {target}: {counted.total} instructions"
-                    print_lines([head, *counted.lines()])
-                continue
-            if wanted_opcodes:
-                for one in find(text, wanted_opcodes):
-                    matches += len(one.records)
-                    plain = names[one.name]
-                    if as_json:
-                        row = {"name": one.name, "demangled": plain, "arch": target}
-                        row["instructions"] = list(one.records)
-                        listed.append(row)
-                        continue
-                    count = f"{len(one.records)} of {one.total} instructions"
-                    print_lines([f"{plain}, {target}: {count}", *one.lines()])
-                continue
-            if as_json:
-                for n, records in text.functions():
-                    listed.append(
-                        {"name": n, "demangled": names[n], "arch": target, "instructions": records}
-                    )
-                continue
-            if loaded.kind != "cubin":
-                click.echo(f"// {file}, {origin}, {target}")
-            print_lines(text.lines())
-        except SassxlateError as error:
-            raise error.at(file=file) from None
-    if not found:
-        raise no_match(file, kernels, arch)
-    if as_json:
-        schema = "disasm-count" if counting else "disasm"
-        print_json(schema, {"file": file, "kernels": listed})
-    if bad:
-        context.exit(EXIT_BAD_WORDS)
-    if wanted_opcodes and not matches:
-        context.exit(EXIT_NEGATIVE)
+        chosen = {n: plain for n, plain in names.items() if kernel_matches(n, plain, kernels)}
+        if chosen:
+            yield Chosen(origin, data, cubin, chosen)
 
 
 def _print_host(file: str, patterns: tuple[str, ...], *, encoding: bool, as_json: bool) -> None:

@@ -94,6 +94,67 @@ def test_diff_of_libraries(form: str) -> None:
     assert one[0] == 1
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        (), ("--encoding", "--control", "--source"), ("--format", "json"), ("--count",),
+        ("--find", "*ADD*"), ("--find", "*ADD*", "--format", "json"), ("-k", "*floats*"),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_disasm(words: tuple[str, ...]) -> None:
+    one = call("disasm", REDUCTION, *words, "-j", "1")
+    two = call("disasm", REDUCTION, *words, "-j", "2")
+    assert one == two
+    assert one[0] == 0
+    assert "sm_80" in one[1]
+    assert "sm_90" in one[1]
+
+
+@pytest.mark.parametrize("code", ["SX0204", "SX0129"])
+def test_disasm_says_what_cannot_be_read(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An architecture that is not known ends its cubin, a damaged table all, after what was
+    printed before."""
+    from sassxlate.disasm.listing.cubin import Document
+    from sassxlate.errors import ContainerError, DecodeError
+
+    begin, lines = Document.__init__, Document.lines
+
+    def unknown(self: Any, data: Any, options: Any, cubin: Any) -> None:
+        if cubin.arch == 80:
+            raise DecodeError("SX0204", "not today")
+        begin(self, data, options, cubin)
+
+    def damaged(self: Any) -> Any:
+        yield from [*lines(self)][:10]
+        raise ContainerError("SX0129", "not today")
+
+    if code == "SX0204":
+        monkeypatch.setattr(Document, "__init__", unknown)
+    else:
+        monkeypatch.setattr(Document, "lines", damaged)
+    one = call("disasm", REDUCTION, "-j", "1")
+    two = call("disasm", REDUCTION, "-j", "2")
+    assert one == two
+    status, out, err = one
+    assert (status, err.count(code)) == (3 if code == "SX0204" else 2, 1)
+    assert (out.count("// ") > 0, "sm_90" in out) == (True, code == "SX0204")
+
+
+def test_a_listing_whose_process_dies(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sassxlate.disasm.listing.cubin import Document
+
+    here = os.getpid()
+
+    def dies(*_: Any, **__: Any) -> Any:
+        assert os.getpid() != here
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    monkeypatch.setattr(Document, "__init__", dies)
+    status, _, err = call("disasm", REDUCTION, "-j", "2")
+    assert (status, err) == (2, "sassxlate: SX0888: the process that read a cubin died\n")
+
+
 def test_few_kernels_are_done_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Starting processes costs more than a few kernels do."""
     from sassxlate import executors
@@ -103,5 +164,6 @@ def test_few_kernels_are_done_in_one_process(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(executors, "in_order", never)
     assert call(*DIFF)[0] == 1
+    assert call("disasm", REDUCTION)[0] == 0
     with pytest.raises(AssertionError, match="started"):
         CliRunner().invoke(cli, [*map(str, DIFF), "-j", "2"], catch_exceptions=False)
