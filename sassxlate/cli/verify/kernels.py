@@ -17,7 +17,6 @@ from sassxlate.disasm.inputs import kernel_matches, no_match, parse_arch, read_i
 from sassxlate.errors import EXIT_NEGATIVE, EXIT_UNSUPPORTED, SassxlateError
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.target import Target, target_named
-from sassxlate.lowering.tier.translate import by_tier
 from sassxlate.notes import quiet
 from sassxlate.output import print_json_line
 from sassxlate.runtime_shim.ptx.machine_code import machine_code
@@ -113,6 +112,7 @@ def _kernels(
 
 def _judged(cubin: Cubin, name: str, target: Target, limit_s: float) -> Verdict:
     """The verdict on LLVM's code for a kernel.  Raises SassxlateError if there is none."""
+    from sassxlate.lowering.tier.translate import by_tier  # which needs NumPy
     from sassxlate.lowering.verify.kernel.verify import pair_of, verify
 
     rules = translate_kernel(cubin, name, target=target)

@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -81,9 +82,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seen: list[str] = []
     write = pipeline.write_code_object
 
-    def spy(kernels: Sequence[KernelImage], target: Target) -> bytes:
+    def spy(kernels: Sequence[KernelImage], target: Target, *more: Any) -> bytes:
         seen.append(target.name)
-        return write(kernels, target)
+        return write(kernels, target, *more)
 
     monkeypatch.setattr(pipeline, "write_code_object", spy)
     return seen
