@@ -19,7 +19,7 @@ from statistics import median
 from typing import Any
 
 from sassxlate.bench.figures import Figure
-from sassxlate.bench.peers_kernels import kernels
+from sassxlate.bench.peers_kernels import NAMES
 from sassxlate.errors import UsageError
 from sassxlate.lowering.target import DEFAULT, Target
 from sassxlate.runtime_shim.service import client
@@ -107,7 +107,7 @@ def measure(
         UsageError: SX0817, a result is wrong.
     """
     available(fixtures)
-    names = [kernel.name for kernel in kernels() if pattern in kernel.name]
+    names = [name for name in NAMES if pattern in name]
     run = [sys.executable, "-P", "-m", "sassxlate", "run", "--device", "emulator"]
     options = ["--engine", engine, "--target", target.name]
     run += ["--tier", tier, *options, "--"]

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sassxlate.bench.peers_kernels import Array, PeerKernel, kernels
+from sassxlate.bench.peers_kernels import Array, PeerKernel, peer_kernel
 
 _GPU_OR_CPU = 0xFFFFFFFF
 _CL_NAME, _CL_VERSION = 0x102B, 0x102F
@@ -205,10 +205,9 @@ def main() -> None:
     for line in sys.stdin:
         name, times = line.split()
         if name not in launches:
-            kernel = next(k for k in kernels() if k.name == name)
-            launches[name] = side.prepare(kernel)
+            launches[name] = side.prepare(peer_kernel(name))
             launches[name]()  # compiled now
-            wrong = kernel.wrong(side.result())
+            wrong = peer_kernel(name).wrong(side.result())
             if wrong:
                 print(json.dumps({"error": f"{name} on {side.name}: {wrong}"}), flush=True)
                 return

@@ -22,15 +22,15 @@ _PROGRAM = """
 import os, struct, sys, time
 from pathlib import Path
 from sassxlate.bench.peers_child import Cuda
-from sassxlate.bench.peers_kernels import kernels
+from sassxlate.bench.peers_kernels import peer_kernel
 cache, tally = Path(sys.argv[2]), Path(os.environ["SASSXLATE_INSTRUCTIONS"])
 side = Cuda(Path(sys.argv[1]))
-kernel = next(k for k in kernels() if k.name == "reduction")
-launch = side.prepare(kernel)
+reduction = peer_kernel("reduction")
+launch = side.prepare(reduction)
 def executed():
     before = struct.unpack("<Q", tally.read_bytes())[0] if tally.exists() else 0
     launch()
-    wrong = kernel.wrong(side.result())
+    wrong = reduction.wrong(side.result())
     assert not wrong, wrong
     return struct.unpack("<Q", tally.read_bytes())[0] - before
 first, end = executed(), time.monotonic() + 120
