@@ -37,6 +37,7 @@ from sassxlate.disasm.sass.tables.spec import P, R, Row, S, When
 # root.  By mnemonic, the format of the numbers.
 QUOTIENTS: Mapping[str, Number] = {"FDIV": "f32", "FSQRT": "f32", "DDIV": "f64", "DSQRT": "f64"}
 INTEGER_QUOTIENTS = frozenset({"UDIV64", "UREM64", "SDIV64", "SREM64"})
+INLINE_QUOTIENTS = frozenset({"UDIV32", "UREM32", "SDIV32", "SREM32"})
 _CLOCKS = ("SR_CLOCK", "SR_GLOBALTIMER")
 
 
@@ -135,7 +136,7 @@ def traits_of(mnemonic: str) -> Traits:
     """The traits that every form of a mnemonic has; none for a mnemonic without rows."""
     if mnemonic in QUOTIENTS:
         return Traits(mnemonic, pure=True, number=QUOTIENTS[mnemonic], base=mnemonic)
-    if mnemonic in INTEGER_QUOTIENTS:
+    if mnemonic in INTEGER_QUOTIENTS or mnemonic in INLINE_QUOTIENTS:
         return Traits(mnemonic, pure=True, base=mnemonic)
     rows = _rows()
     made = derive(
@@ -210,6 +211,7 @@ def may_acquire(ins: Instruction) -> bool:
 
 
 __all__ = [
+    "INLINE_QUOTIENTS",
     "INTEGER_QUOTIENTS",
     "QUOTIENTS",
     "Traits",

@@ -15,7 +15,7 @@ from pathlib import Path
 @cache
 def known() -> Mapping[str, str]:
     """By digest: FDIV, FRCP, FSQRT, DDIV, DRCP or DSQRT, rounded to nearest, denormals kept, or
-    UDIV64, UREM64, SDIV64 or SREM64."""
+    UDIV64, UREM64, SDIV64 or SREM64, or those of 32 bits, which `inline` looks for."""
     data = json.loads(Path(__file__).with_name("known.json").read_text("utf-8"))
     return {digest: name for name, some in data["digests"].items() for digest in some}
 

@@ -84,12 +84,15 @@ class Site:
 class Finder:
     """Looks for the sites of one kernel."""
 
-    def __init__(self, cfg: Cfg) -> None:
+    def __init__(
+        self, cfg: Cfg, graph: Expressions | None = None, hidden: Mapping[int, int] | None = None
+    ) -> None:
         self.cfg = cfg
-        self.graph = Expressions()
+        self.graph = Expressions() if graph is None else graph
         self.needed: list[frozenset[RegRef]] = []
+        self.starts: dict[int, State] = {}
         self.states: dict[int, State] = {}
-        self.hidden: Mapping[int, int] = {}
+        self.hidden: Mapping[int, int] = {} if hidden is None else hidden
 
     def sites(self) -> Iterator[Site]:
         calls = [b for b in self.cfg.blocks if self._is_call(b)]
@@ -122,9 +125,9 @@ class Finder:
         computed = [n for n in site.given.values() if graph.args[n]]
         if not computed or not converts:
             return None
-        other = Finder(cfg)
-        other.graph, other.needed = graph, self.needed
-        other.hidden = {n: graph.leaf("given", graph.widths[n], n) for n in computed}
+        hidden = {n: graph.leaf("given", graph.widths[n], n) for n in computed}
+        other = Finder(cfg, graph, hidden)
+        other.needed = self.needed
         other._states(block.function)
         try:
             return other._site(block)
@@ -136,6 +139,19 @@ class Finder:
             return False
         kinds = [e.kind for e in self.cfg.successors[block.index]]
         return kinds.count("call") == 1 and "taken" not in kinds
+
+    def values(self) -> None:
+        """Finds the registers before each block, by ``starts``."""
+        for function in self.cfg.functions:
+            self._states(function)
+
+    def steps(self, block: Block) -> Iterator[tuple[int, State]]:
+        """The registers after each instruction of a block, in one state that changes."""
+        if block.index in self.starts:
+            state = self.starts[block.index].copy()
+            for at, ins in enumerate(block.instructions):
+                state.any_step(ins, self._result)
+                yield at, state
 
     # -- the values before each block ----------------------------------------------------------
 
@@ -171,6 +187,7 @@ class Finder:
                     state = known[0].copy()
                 elif not looping or n in written:
                     self._join(state, known, lost)
+            self.starts[n] = state.copy()
             for ins in block.instructions:
                 state.any_step(ins, self._result)
             self.states[n] = state

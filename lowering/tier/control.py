@@ -15,7 +15,13 @@ from sassxlate.disasm.sass.semantics import evaluate, semantics_table
 from sassxlate.disasm.sass.semantics.memory.atomic import SPACES as ATOMIC_SPACES
 from sassxlate.disasm.sass.semantics.memory.memory import SPACES
 from sassxlate.disasm.sass.semantics.rows import NoSemantics
-from sassxlate.disasm.sass.traits import INTEGER_QUOTIENTS, QUOTIENTS, acquires, traits
+from sassxlate.disasm.sass.traits import (
+    INLINE_QUOTIENTS,
+    INTEGER_QUOTIENTS,
+    QUOTIENTS,
+    acquires,
+    traits,
+)
 from sassxlate.lowering.abi.hostcalls import MNEMONIC
 from sassxlate.lowering.llvm.ir_text import Val, const
 from sassxlate.lowering.nans.reads import WIDE, Nan, made
@@ -201,6 +207,8 @@ class Blocks:
             self._quotient(ins)
         elif name in INTEGER_QUOTIENTS:
             integer_quotients.step(lane, ins)
+        elif name in INLINE_QUOTIENTS:
+            integer_quotients.step32(lane, ins)
         elif name in ATOMIC_SPACES:
             atomics.atomic(lane, ins, guard)
         elif name in ("LEPC", "ULEPC"):

@@ -16,6 +16,7 @@ from sassxlate.lowering.abi.reserved_shared import reserved
 from sassxlate.lowering.codeobject.code_object import KernelImage
 from sassxlate.lowering.codeobject.code_object import write as write_code_object
 from sassxlate.lowering.codeobject.source_map import UNALIGNED, source_map
+from sassxlate.lowering.idioms.inline import replaced_inline
 from sassxlate.lowering.idioms.replaced import replaced as with_quotients
 from sassxlate.lowering.nans.bits import nan_bits
 from sassxlate.lowering.nans.reads import nvcc_routine
@@ -40,11 +41,12 @@ def module_text(rules: Translated, target: Target) -> str:
     """The kernel as LLVM IR.  Raises Refused."""
     found = rules.selected.allocated.planned.analysed
     cfg, quotients = with_quotients(found.cfg, rules.kernel)
+    cfg, inline = replaced_inline(cfg, rules.kernel)
     cfg, tests = replaced(cfg, rules.kernel)
     lanes = _lanes(cfg, rules.kernel, tests)
     cfg = lanes.cfg
     found = replace(found, cfg=cfg, uniformity=lanes.uniformity)
-    if quotients:
+    if quotients or inline:
         found = _analysed_again(found)
     if rules.launch.heap or any(f.kind in ("textures", "locks") for f in rules.launch.fills):
         raise refused(FORM, "textures, 128-bit atomics or the driver's functions")

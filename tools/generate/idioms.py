@@ -22,10 +22,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sassxlate.cfg import Cfg
 from sassxlate.disasm.containers.cubin import parse_cubin
+from sassxlate.disasm.sass.traits import INLINE_QUOTIENTS
 from sassxlate.domain.interface import Fp, Round
 from sassxlate.domain.numpy_lanes import Vec, Vectors, vec
 from sassxlate.lowering.idioms.expressions import Expressions
+from sassxlate.lowering.idioms.inline import Quotient, inline_quotients
 from sassxlate.lowering.idioms.sites import Finder, Site, Unit
 from sassxlate.lowering.pipeline import build_cfg, link
 from sassxlate.lowering.select.stages import Source
@@ -68,6 +71,10 @@ OPERATIONS: Mapping[str, tuple[str, str]] = {
     "UREM64": ("u64", _wide("rem", "u64")),
     "SDIV64": ("s64", _wide("div", "s64")),
     "SREM64": ("s64", _wide("rem", "s64")),
+    "UDIV32": ("u32", "div.u32 %x, %a, %b;"),
+    "UREM32": ("u32", "rem.u32 %x, %a, %b;"),
+    "SDIV32": ("s32", "div.s32 %x, %a, %b;"),
+    "SREM32": ("s32", "rem.s32 %x, %a, %b;"),
 }
 # What surrounds the operation decides how ptxas schedules it and places registers.
 _PLAIN = "{load}\n{do}\n{store}"
@@ -82,6 +89,13 @@ _SHARED = ("{load}\n{do}\nmov.{t} %y, %x;\n{add}.{t} %a, %a, %a;\n{do}\n"
 _SUMS = ("{load}\n{mul}.{t} %x, %a, %b;\n{add}.{t} %a, %x, %a;\n{add}.{t} %b, %b, %b;\n"
          "{do}\n{store}")  # fmt: skip
 SHAPES = (_PLAIN, _LATER, _TWICE, _LOOP, _GUARD, _SHARED, _SUMS)
+# Of 32 bits too: both from one division, of sums, by a constant of the kernel, and in turn.
+_BOTH = ("{load}\n{add}.{t} %a, %a, 3;\nsub.{t} %b, %b, %a;\ndiv.{t} %y, %a, %b;\n"
+         "rem.{t} %x, %a, %b;\nxor.b32 %x, %x, %y;\n{store}")  # fmt: skip
+_GIVEN = "{load}\nld.param.{t} %b, [px];\n{do}\n{store}"
+_CHAIN = ("{load}\ndiv.{t} %y, %a, %b;\nsub.{t} %a, %a, %y;\nadd.{t} %b, %y, 5;\n{do}\n"
+          "mul.lo.{t} %x, %x, %y;\n{store}")  # fmt: skip
+SHAPES32 = (*SHAPES, _BOTH, _GIVEN, _CHAIN)
 _TEXT = """.version 6.4
 .target sm_{arch}
 .address_size 64
@@ -112,7 +126,7 @@ ret;
 def source(name: str, shape: str, arch: int) -> str:
     """A kernel that does the operation once or more."""
     t, do = OPERATIONS[name]
-    size = 4 if t == "f32" else 8
+    size = 4 if t[1:] == "32" else 8
     load = f"ld.global.{t} %a, [%pa];\nld.global.{t} %b, [%pb];"
     real = t[0] == "f"
     add, mul = ("add.rn", "mul.rn") if real else ("add", "mul.lo")
@@ -129,11 +143,12 @@ def source(name: str, shape: str, arch: int) -> str:
     return text.replace(".version 6.4", f".version {version}")
 
 
-def sites(ptxas: str, name: str, folder: Path, arches: Sequence[int]) -> Iterator[tuple[str, Site]]:
-    """Each site of each kernel, and where it is from."""
-    t = OPERATIONS[name][0]
+def graphs(
+    ptxas: str, name: str, folder: Path, arches: Sequence[int], shapes: Sequence[str]
+) -> Iterator[tuple[str, Cfg]]:
+    """The graph of each kernel, and where it is from."""
     for arch in arches:
-        for shape in SHAPES:
+        for shape in shapes:
             for level in LEVELS:
                 ptx, out = folder / "k.ptx", folder / "k.cubin"
                 ptx.write_text(source(name, shape, arch))
@@ -143,16 +158,21 @@ def sites(ptxas: str, name: str, folder: Path, arches: Sequence[int]) -> Iterato
                     continue
                 cubin = parse_cubin(out.read_bytes())
                 for kernel in cubin.kernels:
-                    cfg = build_cfg(link(Source(cubin, kernel.name, DEFAULT))).cfg
-                    calls = sum(b.last.mnemonic == "CALL" for b in cfg.blocks)
-                    finder = Finder(cfg)
-                    found = list(finder.sites())
-                    if t[0] != "f":
-                        found = [finder.opaque(site) or site for site in found]
-                    place = f"sm_{arch} {' '.join(level)} shape {SHAPES.index(shape)}"
-                    if len(found) < calls:
-                        print(f"{name} {place}: {len(found)} sites of {calls} calls")
-                    yield from ((place, site) for site in found)
+                    place = f"sm_{arch} {' '.join(level)} shape {shapes.index(shape)}"
+                    yield place, build_cfg(link(Source(cubin, kernel.name, DEFAULT))).cfg
+
+
+def sites(ptxas: str, name: str, folder: Path, arches: Sequence[int]) -> Iterator[tuple[str, Site]]:
+    """Each site of each kernel, and where it is from."""
+    for place, cfg in graphs(ptxas, name, folder, arches, SHAPES):
+        calls = sum(b.last.mnemonic == "CALL" for b in cfg.blocks)
+        finder = Finder(cfg)
+        found = list(finder.sites())
+        if OPERATIONS[name][0][0] != "f":
+            found = [finder.opaque(site) or site for site in found]
+        if len(found) < calls:
+            print(f"{name} {place}: {len(found)} sites of {calls} calls")
+        yield from ((place, site) for site in found)
 
 
 # --- what an expression computes -----------------------------------------------------------------
@@ -225,6 +245,23 @@ def numbers(width: int, count: int, seed: int) -> NDArray[Any]:
         bits >> kind(width - 1) << kind(width - 1) | biased << kind(mantissa) | some
     )
     return np.where(bits & kind(1) == 0, bits, made).astype(kind)
+
+
+def words32(count: int, seed: int) -> NDArray[Any]:
+    """32-bit integers of all sizes, and their negatives; many next to powers of two."""
+    chance: Any = np.random.default_rng(seed)
+    low: NDArray[Any] = whole_numbers(count, seed) & np.uint64(0xFFFFFFFF)
+    powers = np.uint64(1) << chance.choice(np.arange(32, dtype=np.uint64), count)
+    powers += chance.integers(-2, 3, count).astype(np.uint64)
+    return np.where(chance.random(count) < 0.4, powers & np.uint64(0xFFFFFFFF), low)
+
+
+def divided32(name: str, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+    """What nvcc's code gives for 32-bit integers, those divided by 0 too: all bits."""
+    ones, sign = np.uint64(0xFFFFFFFF), np.uint64(1 << 31)
+    wide = [(v ^ sign) - sign if name[0] == "S" else v for v in (a, b)]
+    out = divided(name[:4] + "64", *wide) & ones
+    return np.where(b == 0, ones, out)
 
 
 def whole_numbers(count: int, seed: int) -> NDArray[Any]:
@@ -311,6 +348,45 @@ def found_by(ptxas: str, name: str, known: dict[str, str], arches: Sequence[int]
     return out
 
 
+def right32(name: str, found: Quotient, dividend: int, count: int) -> bool:
+    """Whether an expression gives the quotient or remainder in every lane."""
+    sides = [words32(count, seed) for seed in (1, 2)]
+    sides[1][::17] = 0
+    inputs = {n: vec(v, 32) for n, v in zip((dividend, found.divisor), sides, strict=True)}
+    got = _joined(computed(found.graph, (found.outcome,), inputs), count)
+    return bool(np.array_equal(got, divided32(name, *sides)))
+
+
+def found_inline(
+    ptxas: str, name: str, known: dict[str, str], arches: Sequence[int]
+) -> dict[str, str]:
+    """As `found_by`, of 32-bit integers: each expression is computed as all four operations."""
+    out = dict(known)
+    with tempfile.TemporaryDirectory() as made:
+        for place, cfg in graphs(ptxas, name, Path(made), arches, SHAPES32):
+            some = inline_quotients(cfg)[1]
+            seen = sum(i.mnemonic == "MUFU" for b in cfg.blocks for i in b.instructions)
+            some = tuple(q for q in some if q.dividends)
+            if len(some) < seen or not some:
+                print(f"{name} {place}: {len(some)} quotients of {seen} reciprocals")
+            for found in some:
+                digests = [(d, n) for d, n in found.digests() if d]
+                if any(out.get(d) in INLINE_QUOTIENTS for d, _ in digests):
+                    continue
+                fits = [
+                    (digest, operation)
+                    for digest, n in digests
+                    for operation in sorted(INLINE_QUOTIENTS)
+                    if right32(operation, found, n, 20000)
+                ]
+                if len(fits) == 1:
+                    out[fits[0][0]] = fits[0][1]
+                    print(*fits[0], place, flush=True)
+                else:
+                    print(f"not {name}: {place}, {len(fits)} fit", flush=True)
+    return out
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("ptxas", nargs="*", default=[shutil.which("ptxas") or "ptxas"])
@@ -328,7 +404,8 @@ def main() -> None:
         said = subprocess.run([ptxas, "--version"], capture_output=True, text=True, check=True)
         assemblers |= set(re.findall(r"V[\d.]+", said.stdout))
         for operation in given.operation or OPERATIONS:
-            known = found_by(ptxas, operation, known, given.arch or ARCHES)
+            found = found_inline if operation in INLINE_QUOTIENTS else found_by
+            known = found(ptxas, operation, known, given.arch or ARCHES)
             digests = {op: sorted(d for d, n in known.items() if n == op) for op in OPERATIONS}
             data = {"assemblers": sorted(assemblers), "digests": digests}
             TARGET.write_text(json.dumps(data, indent=1) + "\n")
