@@ -386,11 +386,15 @@ def test_anchors_near_the_ends_of_code(device: Parsers) -> None:
 
 
 def test_the_fuzzers_fit_the_parsers() -> None:
-    """They are built by the sweep below alone: a parser's new signature must not wait for it."""
+    """Those that parsers.cpp does not include are built by the sweep below alone: a parser's new
+    signature must not wait for it."""
     compiler = next(filter(None, map(shutil.which, ("g++", "clang++", "c++"))), None)
     if compiler is None:
         pytest.skip("there is no C++ compiler here")
-    sources = sorted((NATIVE / "fuzz").glob("*.cpp"))
+    built = Path(__file__).with_name("parsers.cpp").read_text()
+    every = sorted((NATIVE / "fuzz").glob("*.cpp"))
+    sources = [path for path in every if f'#include "fuzz/{path.name}"' not in built]
+    assert 0 < len(sources) < len(every)
     command = [compiler, "-std=c++17", "-fsyntax-only", "-D_GNU_SOURCE", f"-I{NATIVE}"]
     command += [f"-I{NATIVE / 'common'}", *map(str, sources)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
