@@ -56,6 +56,24 @@ def test_floating_point_of_the_witness() -> None:
         assert got == want or sf.is_nan(f, int(a[i])), i
 
 
+def test_large_powers_of_the_witness() -> None:
+    """They are cut where no result changes: against integers of all their digits."""
+    for f in sf.FORMATS.values():
+        ends = [1, f.infinity - 1, 1 << f.fraction, f.bias << f.fraction]
+        around = (f.top, f.top + f.fraction, 2 * (f.top + f.fraction + 2), 5 * f.top)
+        powers = [s * (p + d) for p in around for d in range(-4, 5) for s in (-1, 1)]
+        for rounding in (sf.NEAREST, sf.UP, sf.DOWN, sf.ZERO):
+            for flush in (False, True):
+                rules = sf.Rules(rounding, flush_out=flush)
+                for a in (x | sign for x in ends for sign in (0, f.sign)):
+                    n, e = sf.unpack(f, a)
+                    for by in powers:
+                        assert sf.scale(f, a, by, rules) == sf.pack(f, n, e + by, rules), (a, by)
+    f = sf.FORMATS[32]
+    assert sf.scale(f, 0x3F800000, 1 << 31, sf.Rules()) == f.infinity
+    assert sf.scale(f, 0x3F800000, -(1 << 31), sf.Rules(sf.UP)) == 1
+
+
 # --- every meaning, as the integer reader has it -------------------------------------------------
 
 

@@ -226,7 +226,10 @@ def scale(f: Format, a: int, by: int, rules: Rules) -> int:
     if is_inf(f, a) or is_zero(f, a):
         return a
     n, e = unpack(f, a)
-    return pack(f, n, e + by, rules)
+    # Beyond it every result is too large, or below half of the least number: 2**31 makes an integer
+    # of as many digits.
+    most = 2 * (f.top + f.fraction + 2)
+    return pack(f, n, e + max(-most, min(by, most)), rules)
 
 
 def convert(f: Format, a: int, to: Format, rules: Rules) -> int:
