@@ -37,6 +37,7 @@ ALLOWED = {
     "_WHOLE": "the tier's operations of matrices, each with a writer of its own",
     "_PASSED": "what a lane passes without a change of its registers and memory",
     "_LOADS": "loads that give all lanes of one address one value: a guess, which code tests",
+    "_MOVES": "what may move a float; a test holds it beside the functions that say how",
     "step": "the tier's writers of what sees other lanes: a function for each",
 }
 

@@ -42,6 +42,7 @@ OTHERS = {
     "lowering/emulate/wave/system.py": {"_DEALLOC_VGPRS"},  # a message of s_sendmsg
     "lowering/regalloc/allocate.py": {"SGPR_TEMPS"},  # what the allocator reserves
     "lowering/report/occupancy.py": {"WARP"},  # NVIDIA's warp
+    "lowering/tier/warp/presumed.py": {"_LANES"},  # NVIDIA's warp
     "lowering/verify/kernel/verify.py": {"LANES"},  # inputs that are tried at once
     "lowering/verify/rules/verify.py": {"_WAVES"},  # inputs that are tried at once
     # of the cards, for AMD's runtime alone
