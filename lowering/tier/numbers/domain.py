@@ -124,9 +124,25 @@ class LaneDomain(Vectors):
         return out
 
     def _is_class(self, a: Val, which: int) -> Val:
+        """A test of a number's class, whatever the function's mode.
+
+        In the mode that flushes, LLVM 22 makes x == 0 of a test for zeros and denormal numbers; if
+        x is an integer's bits, it compares those with 0, which denormal numbers are not.  The
+        number is hidden from it there, as in `approx`.
+        """
+        number = self.as_float(a, False)
+        if self.flushes:
+            number = self._hidden(number)
         self.fn.module.declare("i1 @llvm.is.fpclass.f32(float, i32 immarg)")
-        given = f"float {self.as_float(a, False)}, i32 {which}"
+        given = f"float {number}, i32 {which}"
         return Val(self.fn.emit(f"call i1 @llvm.is.fpclass.f32({given})"), 1, False)
+
+    def _hidden(self, number: str) -> str:
+        """A binary32 number that LLVM does not look through, by a move that means nothing outside
+        of graphics.  (With llvm.arithmetic.fence LLVM ends where the value is computed and the same
+        in all lanes: "illegal VGPR to SGPR copy".)"""
+        self.fn.module.declare("float @llvm.amdgcn.softwqm.f32(float)")
+        return self.fn.emit(f"call float @llvm.amdgcn.softwqm.f32(float {number})")
 
     def ult(self, a: Val, b: Val) -> Val:
         """An integer comparison with infinity is LLVM's test for NaN."""
@@ -451,9 +467,7 @@ class LaneDomain(Vectors):
         """Of binary32, AMD's unit flushes the arguments and results of all but sine and cosine,
         whose results are no denormal numbers if the arguments are none.
 
-        LLVM 22 folds the reciprocal of a constant without it: the argument is hidden from it, by a
-        move that means nothing outside of graphics.  (With llvm.arithmetic.fence LLVM ends where
-        the value is computed and the same in all lanes: "illegal VGPR to SGPR copy".)
+        LLVM 22 folds the reciprocal of a constant without it: the argument is hidden.
         """
         if fn == "tanh":
             raise refused(FORM, "MUFU.TANH")
@@ -466,8 +480,7 @@ class LaneDomain(Vectors):
             a = self._flushed_of.get(a.ref, a)
         given = self.as_float(a, False)
         if a.width == 32 and fn == "rcp":
-            self.fn.module.declare("float @llvm.amdgcn.softwqm.f32(float)")
-            given = self.fn.emit(f"call float @llvm.amdgcn.softwqm.f32(float {given})")
+            given = self._hidden(given)
         out = self.from_float(self.fn.emit(f"call {kind} {name}({kind} {given})"), a.width, False)
         if a.width == 32:
             self._no_denormal.add(out.ref)
