@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from sassxlate.cfg.collective_sections import Collectives, collectives
+from sassxlate.cfg.collective_sections import NONE, Collectives, collectives
 from sassxlate.cfg.graph import SIZE, Block, Cfg, Edge, EdgeKind
 from sassxlate.disasm.sass.instruction import Imm, Instruction, Label, Pred
 from sassxlate.disasm.sass.traits import traits
@@ -176,12 +176,14 @@ def build(
     indirect: Mapping[int, tuple[int, ...]] | None = None,
     syscalls: Iterable[int] = (),
     pointers: Iterable[int] = (),
+    before: Collectives = NONE,
 ) -> Cfg:
     """The graph of the kernel whose entry is the first instruction.
 
     ``indirect`` lists the targets of each BRX by its offset (EIATTR_INDIRECT_BRANCH_TARGETS);
     ``syscalls`` the offsets of calls of the driver's own functions, which are not control flow;
-    ``pointers`` the functions that a call through a register may reach.
+    ``pointers`` the functions that a call through a register may reach; ``before`` the collective
+    sections of the graph whose instructions these are, some of them changed.
     Raises CfgError when control leaves the code or an indirect target is unknown.
     """
     by_offset = {ins.offset: ins for ins in instructions}
@@ -205,11 +207,13 @@ def build(
         calls |= call
         called = dict.fromkeys(c for some in call.values() for c in some)
         functions.extend(c for c in called if c not in functions)
-    sections = collectives(by_offset[o] for o in sorted(owner))
+    sections = collectives((by_offset[o] for o in sorted(owner)), before)
+    left_out: list[Instruction] = []
     for section in sections.by_sync.values():
         if section is not sections.leader(section.sync):  # its lanes run the leader's body
             for offset in range(section.sync + SIZE, section.end + SIZE, SIZE):
-                owner.pop(offset, None)
+                if owner.pop(offset, None) is not None:
+                    left_out.append(by_offset[offset])
     blocks = _cut(by_offset, owner, leaders, calls)
     by_start = {b.start: b.index for b in blocks}
     sites: dict[int, list[int]] = defaultdict(list)
@@ -233,6 +237,7 @@ def build(
         tuple(functions),
         {callee: tuple(offsets) for callee, offsets in sites.items()},
         sections,
+        tuple(left_out),
     )
 
 

@@ -47,8 +47,11 @@ class Collectives:
 NONE = Collectives({}, {}, {})
 
 
-def collectives(instructions: Iterable[Instruction]) -> Collectives:
-    """The sections among instructions in layout order; one without an end is left out."""
+def collectives(instructions: Iterable[Instruction], before: Collectives = NONE) -> Collectives:
+    """The sections among instructions in layout order; one without an end is left out.
+
+    Sections of ``before`` keep their class: a pass may have changed the leader's instructions.
+    """
     by_sync: dict[int, Collective] = {}
     by_end: dict[int, Collective] = {}
     opened: Instruction | None = None
@@ -59,7 +62,9 @@ def collectives(instructions: Iterable[Instruction]) -> Collectives:
         elif opened is not None and ins.mnemonic == "ENDCOLLECTIVE":
             label = opened.get("target")
             target = label.target if isinstance(label, Label) else ins.offset + 16
-            found = Collective(opened.offset, ins.offset, target, tuple(body), opened.has("ALL"))
+            old = before.by_sync.get(opened.offset)
+            texts = tuple(body) if old is None or old.end != ins.offset else old.body
+            found = Collective(opened.offset, ins.offset, target, texts, opened.has("ALL"))
             by_sync[found.sync] = by_end[found.end] = found
             opened = None
         elif opened is not None and ins.mnemonic != "NOP":

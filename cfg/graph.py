@@ -62,3 +62,5 @@ class Cfg:
     functions: tuple[int, ...]  # entry offsets; the first is the kernel's
     call_sites: Mapping[int, tuple[int, ...]]  # callee entry -> offsets of its return sites
     collectives: Collectives = NO_COLLECTIVES
+    # Bodies of collective sections that no lane runs, as the leader's is run: in no block.
+    left_out: tuple[Instruction, ...] = ()

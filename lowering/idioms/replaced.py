@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain
 
 from sassxlate.cfg import Cfg, build
 from sassxlate.disasm.containers.values import Kernel
@@ -25,9 +26,8 @@ _ONE: Mapping[str, Imm] = {
 
 def rebuilt(cfg: Cfg, kernel: Kernel, changed: Mapping[int, Instruction]) -> Cfg:
     """The graph with some instructions replaced, by offset."""
-    instructions = [
-        changed.get(ins.offset, ins) for block in cfg.blocks for ins in block.instructions
-    ]
+    kept = chain(cfg.left_out, *(block.instructions for block in cfg.blocks))
+    instructions = [changed.get(ins.offset, ins) for ins in kept]
     instructions.sort(key=lambda i: i.offset)
     pointers = {
         cfg.blocks[e.dst].start
@@ -37,8 +37,9 @@ def rebuilt(cfg: Cfg, kernel: Kernel, changed: Mapping[int, Instruction]) -> Cfg
         if e.kind == "call"
     }
     return build(
-        cfg.name, cfg.arch, instructions, kernel.indirect_targets, kernel.syscall_offsets, pointers
-    )
+        cfg.name, cfg.arch, instructions, kernel.indirect_targets, kernel.syscall_offsets,
+        pointers, cfg.collectives,
+    )  # fmt: skip
 
 
 def _operand(role: str, unit: Unit) -> dict[str, Operand]:

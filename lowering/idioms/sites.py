@@ -169,6 +169,8 @@ class Finder:
         is unknown there."""
         cfg = self.cfg
         blocks = [b for b in cfg.blocks if b.function == function]
+        if not blocks:
+            return  # code that the kernel jumps to as well: of the first function that reaches it
         written = self._written_in_loops()
         order = self._order(blocks)
         place = {n: i for i, n in enumerate(order)}
@@ -178,7 +180,8 @@ class Finder:
             state = self._unknown("before", n)
             known = [self.states[e.src] for e in before if e.src in self.states
                      and place.get(e.src, n) < place[n]]  # fmt: skip
-            called = any(e.kind == "back" for e in cfg.predecessors[n]) or n == order[0]
+            kinds = {e.kind for e in cfg.predecessors[n]}
+            called = bool(kinds & {"back", "call"}) or n == order[0]
             shared = any(e.src not in place for e in before)  # with another function
             if known and not called and not shared:
                 looping = len(known) < len(before)
