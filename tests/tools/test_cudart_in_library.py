@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import resources
+from pathlib import Path
 
 import pytest
 
-from tools.generate.cudart_in_library import Archive, Reference, derive, place_functions
+from tools.generate.cudart_in_library import (
+    Archive,
+    Reference,
+    derive,
+    exported,
+    place_functions,
+    same_names,
+)
 from tools.generate.cudart_signatures import Block, SignatureError
 
 NAMES = ("cudaFirst", "cudaSecond", "cudaThird", "cudaFourth")
@@ -109,3 +118,76 @@ def test_a_function_without_references_is_no_entry() -> None:
     block, absent = derive(lone, library, library)
     assert absent == (NAMES[0],)
     assert len(block.entries) == 3
+
+
+def _call(library: bytes, first: int, second: int) -> bytes:
+    """What cudaFirst and cudaSecond call instead of their next function."""
+    out = bytearray(library)
+    for n, target in ((0, first), (1, second)):
+        at = 0x1000 + n * _ROOM + _CALL
+        out[at : at + 4] = (target - at - 4).to_bytes(4, "little", signed=True)
+    return bytes(out)
+
+
+def test_what_known_functions_call_tells_the_others() -> None:
+    """cudaFirst does not name itself; the archive's calls what cudaSecond calls, which is not in
+    the library as it is in the archive."""
+    archive = _archive()
+    names = tuple(r for r in archive.references if r.text and r.at >= _ROOM)
+    calls = (Reference(_CALL, 0x7000, b""), Reference(_ROOM + _CALL, 0x7000, b""))
+    lone = replace(archive, references=names + calls)
+    library = _library([0, 1, 2, 3])
+    same, other = _call(library, 0x2800, 0x2800), _call(library, 0x2800, 0x2810)
+    assert derive(lone, same, same)[1] == ()
+    assert derive(lone, other, other)[1] == (NAMES[0],)
+    named = replace(archive, references=tuple(r for r in archive.references if r.text) + calls)
+    with pytest.raises(SignatureError, match="that call one function in the archive call several"):
+        derive(named, other, other)
+    twice = replace(lone, references=(*names, *calls, Reference(_NAME, 0x7000, b"")))
+    with pytest.raises(SignatureError, match="cudaFirst calls two functions"):
+        derive(twice, same, same)
+
+
+def test_a_mask_that_begins_before_its_function_is_kept() -> None:
+    """A jump is a function's first instruction: its mask has bytes of the padding before."""
+    archive = _archive()
+    start = 2 * _ROOM
+    masks = tuple(sorted((*archive.block.masks, (start - 2, start + 5))))
+    tail = replace(archive, block=replace(archive.block, masks=masks))
+    block, absent = derive(tail, (library := _library([0, 1, 2, 3])), library)
+    assert absent == ()
+    moved = bytearray(library)
+    moved[0x1000 + start + 64 + 1] ^= 0x5A
+    again, _ = derive(tail, bytes(moved), bytes(moved))
+    assert block.text != again.text
+    assert block.masked() == again.masked()
+
+
+def test_a_shared_runtime_is_a_witness() -> None:
+    """A function of another length says nothing; another function with the name is an error."""
+    library = _library([0, 1, 2, 3])
+    archive = _archive()
+    block, _ = derive(archive, library, library)
+    bodies = {name: _function(n)[:_SIZE] for n, name in enumerate(NAMES)}
+    assert same_names(archive, block, bodies) == ()
+    member = bytearray(bodies[NAMES[3]])
+    member[_MEMBER] += 8
+    assert same_names(archive, block, bodies | {NAMES[3]: bytes(member)}) == ()
+    assert same_names(archive, block, bodies | {NAMES[1]: b"\x90" * 7}) == (NAMES[1],)
+    with pytest.raises(SignatureError, match="cudaSecond is another function"):
+        same_names(archive, block, bodies | {NAMES[1]: bodies[NAMES[2]]})
+
+
+def _without_names(library: bytes) -> bytes:
+    return library.replace(b".dynsym\0", b".dynsim\0")
+
+
+def test_what_a_shared_library_exports() -> None:
+    library = Path(str(resources.files("sassxlate.runtime_shim") / "lib" / "libcudart.so.12"))
+    if not library.is_file():
+        pytest.skip("libcudart.so.12 is not built")
+    bodies = exported(library.read_bytes())
+    assert {"cudaMalloc", "cudaLaunchKernel"} <= bodies.keys()
+    assert all(bodies.values())
+    with pytest.raises(SignatureError, match="exports nothing"):
+        exported(_without_names(library.read_bytes()))

@@ -8,7 +8,9 @@ or differ by one constant wherever they differ (the place of a member of a struc
 gained others).  What lies between two such functions is masked as a whole.
 
 A public function is an entry only if more than its shape says so: the text of its own name, where
-the archive's function refers to it, and the functions that it calls are those at the same places.
+the archive's function refers to it, and the functions that it calls are those at the same places,
+or those that another such function calls where the archive's two call the same.
+With ``--shared``, the release's ``libcudart.so`` says so too: it has the names of its functions.
 Any contradiction is an error; a function that is not there is no entry, and is printed.
 """
 
@@ -34,6 +36,7 @@ from elftools.elf.sections import SymbolTableSection
 from tools.generate.cudart_signatures import (
     ANCHOR_BYTES,
     ANCHOR_STEP,
+    NOPS,
     Block,
     SignatureError,
     members,
@@ -178,6 +181,7 @@ def confirmed(archive: Archive, placed: dict[int, int], code: bytes, file: bytes
     sizes = dict(archive.functions)
     names = dict(archive.block.entries)
     sure: set[int] = set()
+    calls: dict[int, dict[int, int]] = defaultdict(dict)  # of what has no place: caller, target
     for reference in archive.references:
         start = starts[bisect.bisect_right(starts, reference.at) - 1]
         if start not in placed or reference.at >= start + sizes[start]:
@@ -187,6 +191,9 @@ def confirmed(archive: Archive, placed: dict[int, int], code: bytes, file: bytes
         name = names.get(start, "").removesuffix("_ptsz").removesuffix("_ptds").encode()
         if reference.function is not None:
             if reference.function not in placed:
+                before = calls[reference.function].setdefault(start, target)
+                if before != target:
+                    raise SignatureError(f"{names.get(start, hex(start))} calls two functions")
                 continue
             if placed[reference.function] != target:
                 raise SignatureError(f"{names.get(start, hex(start))} calls another function")
@@ -195,7 +202,55 @@ def confirmed(archive: Archive, placed: dict[int, int], code: bytes, file: bytes
             if file[target : target + len(reference.text) + 1] != reference.text + b"\0":
                 raise SignatureError(f"{name.decode()} names itself otherwise")
             sure.add(start)
+    for callers in calls.values():
+        known = sure & callers.keys()
+        targets = {callers[start] for start in known}
+        if len(targets) > 1:
+            raise SignatureError("functions that call one function in the archive call several")
+        sure |= {start for start, target in callers.items() if target in targets}
     return sure & names.keys()
+
+
+def exported(shared: bytes) -> dict[str, bytes]:
+    """The code of each function that a shared runtime exports."""
+    elf = ELFFile(io.BytesIO(shared))
+    table = elf.get_section_by_name(".dynsym")
+    if not isinstance(table, SymbolTableSection):
+        raise SignatureError("the shared runtime exports nothing")
+    bodies: dict[str, bytes] = {}
+    for symbol in table.iter_symbols():
+        if symbol["st_info"]["type"] == "STT_FUNC" and symbol["st_shndx"] != "SHN_UNDEF":
+            place = next(elf.address_offsets(symbol["st_value"], symbol["st_size"]), None)
+            if place is None:
+                raise SignatureError(f"{symbol.name} is outside the shared runtime")
+            bodies[symbol.name] = shared[place : place + symbol["st_size"]]
+    return bodies
+
+
+def same_names(archive: Archive, block: Block, bodies: dict[str, bytes]) -> tuple[str, ...]:
+    """Entries of ``block`` whose bodies say nothing: ``bodies`` has none of the name and length.
+
+    Raises:
+        SignatureError: a body of the same name and length is another function's.
+    """
+    kept = kept_bytes(archive.block)
+    starts = {name: start for start, name in archive.block.entries}
+    sizes = dict(archive.functions)
+    unknown: list[str] = []
+    for at, name in block.entries:
+        start, size = starts[name], sizes[starts[name]]
+        body = bodies.get(name, b"")
+        if len(body) != size:
+            unknown.append(name)
+        elif not _alike(block.text[at : at + size], body, kept[start : start + size]):
+            raise SignatureError(f"{name} is another function in the shared runtime")
+    return tuple(unknown)
+
+
+def _alike(ours: bytes, theirs: bytes, kept: bytes) -> bool:
+    """The same code, but for one constant in the places of members."""
+    steps = steps_between(ours, theirs, kept)
+    return len(set(steps)) <= 1 and len(steps) * 8 <= len(ours)
 
 
 def derive(archive: Archive, code: bytes, file: bytes) -> tuple[Block, tuple[str, ...]]:
@@ -214,14 +269,17 @@ def derive(archive: Archive, code: bytes, file: bytes) -> tuple[Block, tuple[str
     end = first
     for start in order:
         there = placed[start]
-        if any(code[end:there]) and there - end >= ANCHOR_STEP:
-            masks.append((end, there))  # other functions; less is padding
+        gap = code[end:there]
+        if any(b not in NOPS for b in gap) or (any(gap) and len(gap) >= ANCHOR_STEP):
+            masks.append((end, there))  # other functions; the rest is padding
         end = there + sizes[start]
         index = bisect.bisect_left(archive.block.masks, (start, 0))
-        for low, high in archive.block.masks[index:]:
+        for low, high in archive.block.masks[max(0, index - 1) :]:
             if low >= start + sizes[start]:
                 break
-            masks.append((low - start + there, high - start + there))
+            low, high = max(low, start), min(high, start + sizes[start])
+            if low < high:  # the first one may end before
+                masks.append((low - start + there, high - start + there))
     names = dict(archive.block.entries)
     block = Block(
         code[first:last],
@@ -246,6 +304,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("archive", type=Path, help="libcudart_static.a of a neighbouring release")
     parser.add_argument("library", type=Path, help="a library that has the runtime")
+    parser.add_argument("--shared", type=Path, help="the release's libcudart.so, as a witness")
     parser.add_argument("--release", required=True, help="what the library was built with")
     parser.add_argument("--source", required=True, help="where the library is from")
     parser.add_argument("-o", "--output", type=Path, default=Path("runtime_shim/signatures"))
@@ -254,6 +313,8 @@ def main() -> int:
         library = args.library.read_bytes()
         archive = read_archive(args.archive.read_bytes())
         block, absent = derive(archive, executable(library), library)
+        bodies = exported(args.shared.read_bytes()) if args.shared else {}
+        unknown = same_names(archive, block, bodies)
         text = render(block, args.release, args.source)
     except (SignatureError, OSError) as error:
         print(f"cudart_in_library: {error}", file=sys.stderr)
@@ -263,6 +324,9 @@ def main() -> int:
     path.write_text(text, encoding="ascii")
     masked = sum(high - low for low, high in block.masks)
     print(f"{path}: {len(block.entries)} entries, {masked} of {len(block.text)} bytes masked")
+    if args.shared:
+        print(f"{len(block.entries) - len(unknown)} have the shared runtime's code of their name")
+        print("not of the same length there:", *unknown)
     if absent:
         print("not there:", *absent)
     return 0
