@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from sassxlate.cli.groups import groups
 from sassxlate.disasm.inputs import arch_name
 from sassxlate.disasm.listing.cubin import Document, ListingOptions
 from sassxlate.disasm.listing.find import find, opcodes
@@ -75,7 +76,7 @@ def listed(terms: Terms, chosen: Iterable[Chosen], jobs: int, show: Print) -> It
             yield _one(terms, one, show)
         return
     part = _PART if terms.as_json or terms.count or terms.find else _TEXT_PART
-    for group in _groups(chosen, _TOGETHER * many):
+    for group in groups(chosen, _TOGETHER * many):
         size = sum(len(one.data) for one in group)
         if len(group) == 1 or (jobs == 0 and size < 2 * part):
             yield from (_one(terms, one, show) for one in group)
@@ -83,23 +84,6 @@ def listed(terms: Terms, chosen: Iterable[Chosen], jobs: int, show: Print) -> It
         from sassxlate.processes import processes_for  # which a small file need not wait for
 
         yield from _several(terms, group, processes_for(jobs, len(group), size, part), show)
-
-
-def _groups(chosen: Iterable[Chosen], most: int) -> Iterator[list[Chosen]]:
-    """Up to ``most`` at a time; those before an error, then the error, as one by one."""
-    group: list[Chosen] = []
-    try:
-        for one in chosen:
-            group.append(one)
-            if len(group) == most:
-                yield group
-                group = []
-    except SassxlateError:
-        if group:
-            yield group
-        raise
-    if group:
-        yield group
 
 
 def _several(terms: Terms, group: list[Chosen], jobs: int, show: Print) -> Iterator[Listed]:

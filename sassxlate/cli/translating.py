@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sassxlate.cli.groups import groups
 from sassxlate.errors import SassxlateError, UsageError
 from sassxlate.notes import quiet, shows_progress
 from sassxlate.processes import cores, processes_for
@@ -84,26 +85,9 @@ def translate(terms: Terms, chosen: Iterable[Chosen], jobs: int) -> Iterator[Mad
         for one in terms.engines.asked(chosen, lambda c: (c.cubin, c.kernel.name), terms.file):
             yield _made(terms, one, _print)
         return
-    for group in _groups(chosen, _TOGETHER * many):
+    for group in groups(chosen, _TOGETHER * many):
         size = sum(len(c.kernel.code) for c in group)
         yield from _many(terms, group, processes_for(jobs, len(group), size, _PART))
-
-
-def _groups(chosen: Iterable[Chosen], most: int) -> Iterator[list[Chosen]]:
-    """Up to ``most`` at a time; those before an error, then the error, as one by one."""
-    group: list[Chosen] = []
-    try:
-        for one in chosen:
-            group.append(one)
-            if len(group) == most:
-                yield group
-                group = []
-    except SassxlateError:
-        if group:
-            yield group
-        raise
-    if group:
-        yield group
 
 
 def _many(terms: Terms, group: list[Chosen], jobs: int) -> Iterator[Made]:
