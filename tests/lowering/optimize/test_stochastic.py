@@ -48,7 +48,7 @@ def test_equal_seeds_have_equal_walks() -> None:
 
 
 def test_a_result_is_written_before_it_is_read() -> None:
-    """What stood in a register before the run is nobody's input."""
+    """What stood in a register before the run is no input."""
     numbers = numbers_of(2, 0)
     reads = (Inst("v_add_nc_u32", (V(33), V(32), V(0))),)
     assert results_of(reads, SHIFTED, numbers) is None
