@@ -170,6 +170,13 @@ class Stopwatch {
 // Of code that a program with its own translation lacks: made while it runs, or of a library that was not embedded.
 constexpr char kNotCarried[] = "SX0790: it is not in the translation that the program carries; `sassxlate run` translates it";
 
+// Bytes of the largest text and image that are read from the cache.
+constexpr size_t kTextLimit = 64u << 20;
+constexpr size_t kImageLimit = 1u << 30;
+
+// Reports that something of the application was refused: a line on stderr, one in the report.
+void say_refused(const std::string &kernel, CUresult error, const std::string &line);
+
 // Sends the service a request: an answer that grants it, otherwise the error, with its line in `line`.
 CUresult ask_translator(const std::string &request, json::Value &body, std::string &line);
 
