@@ -378,7 +378,8 @@ def test_anchors_near_the_ends_of_code(device: Parsers) -> None:
         size, at, window = int(length[1], 16), int(anchor[1], 16), _window(int(anchor[2], 16))
         assert at % 16 == 0
         fits = bytes(at) + window
-        inputs += [window, fits, bytes(at - 16) + window + bytes(size), bytes(16) + fits]
+        early = bytes(max(at - 16, 0)) + window + bytes(size)
+        inputs += [window, fits, early, bytes(16) + fits]
         inputs += [fits.ljust(size, b"\0"), fits.ljust(size - 1, b"\0")]
     lines, _ = device.take("signature", inputs)
     assert lines == ["taken"] * len(inputs)  # each anchor was met
