@@ -19,7 +19,7 @@ from sassxlate.disasm.inputs import (
 )
 from sassxlate.disasm.listing.call_graph import CallGraph, Edge, Node, call_graph
 from sassxlate.disasm.listing.image import Image
-from sassxlate.errors import SassxlateError, UsageError
+from sassxlate.errors import EXIT_BAD_WORDS, SassxlateError, UsageError
 from sassxlate.output import print_json
 from sassxlate.runtime_shim.ptx.machine_code import machine_code
 
@@ -34,11 +34,20 @@ from sassxlate.runtime_shim.ptx.machine_code import machine_code
 @kernel_option
 @arch_option
 @printing_options("dot", "svg", "graphml")
-def command(file: str, host: bool, kernels: tuple[str, ...], arch: str | None, form: str) -> None:
+@click.pass_context
+def command(
+    context: click.Context,
+    file: str,
+    host: bool,
+    kernels: tuple[str, ...],
+    arch: str | None,
+    form: str,
+) -> None:
     """Print the call graph of each cubin of a file; with -k, what those kernels reach.
 
     Direct calls and those through relocations are exact; a call through a register has an edge to
-    each function that it may reach.  Recursion is marked; sizes are in bytes per lane.
+    each function that it may reach.  Recursion is marked; sizes are in bytes per lane.  Code of an
+    architecture that is not known is left out with a message, and the exit status is 3.
 
     With --host: which host functions launch which kernels, found through the calls that register
     kernels and launch them, in stripped programs, too; calls through pointers that the code does
@@ -54,6 +63,7 @@ def command(file: str, host: bool, kernels: tuple[str, ...], arch: str | None, f
     wanted = parse_arch(arch) if arch else None
     loaded = machine_code(read_input(file), arch)
     graphs: list[tuple[str, CallGraph]] = []
+    unknown: list[SassxlateError] = []
     for origin, data, cubin in loaded.images():
         if wanted and (cubin.arch != wanted[0] or wanted[1] not in ("", cubin.variant)):
             continue
@@ -62,7 +72,11 @@ def command(file: str, host: bool, kernels: tuple[str, ...], arch: str | None, f
         try:
             graph = call_graph(Image(data, cubin))
         except SassxlateError as error:
-            raise error.at(file=file) from None
+            if error.code != "SX0204":
+                raise error.at(file=file) from None
+            code = next(iter((*cubin.kernels, *cubin.functions)))
+            unknown.append(error.at(file=file, kernel=code.name))
+            continue
         if kernels:
             named = [n for n in graph.nodes if kernel_matches(n.name, n.demangled, kernels)]
             if not named:
@@ -70,13 +84,17 @@ def command(file: str, host: bool, kernels: tuple[str, ...], arch: str | None, f
             graph = graph.called_from([n.name for n in named])
         graphs.append((f"{origin}, {arch_name(cubin.arch, cubin.variant)}", graph))
     if not graphs:
-        raise no_match(file, kernels, arch)
+        raise unknown[0] if unknown else no_match(file, kernels, arch)
+    for error in unknown:
+        click.echo(f"sassxlate: {error}", err=True)
     if form == "json":
         cubins = [{"place": place, **asdict(graph)} for place, graph in graphs]
         print_json("callgraph", {"file": file, "cubins": cubins})
     else:
         draw = _text if form == "text" else _dot
         click.echo("\n".join(draw(place, graph) for place, graph in graphs), nl=False)
+    if unknown:
+        context.exit(EXIT_BAD_WORDS)
 
 
 def _host(file: str, patterns: tuple[str, ...], form: str) -> None:

@@ -52,7 +52,8 @@ def command(
     refers to which.  Every function has an address of its own, in one address space for all
     architectures.  --script prints the script that such a program loads it with.
 
-    A word that cannot be decoded is there with its error; then the exit status is 3.
+    A word that cannot be decoded is there with its error, and code of an architecture that is not
+    known is left out with a message; then the exit status is 3.
     """
     if script is not None:
         if file is not None or kernels or arch:
@@ -66,19 +67,25 @@ def command(
         return
     if file is None:
         raise click.UsageError("Missing argument 'FILE' (or --script).")
-    found = [*_functions(file, kernels, arch)]
+    unknown: list[SassxlateError] = []
+    found = [*_functions(file, kernels, arch, unknown)]
     if not found:
-        raise no_match(file, kernels, arch)
+        raise unknown[0] if unknown else no_match(file, kernels, arch)
+    for error in unknown:
+        click.echo(f"sassxlate: {error}", err=True)
     if form == "json":
         print_json("listing", {"file": file, "functions": [_value(code) for code in found]})
     else:
         for code in found:
             print_lines(_lines(code))
-    if any(line.error for code in found for line in code.lines):
+    if unknown or any(line.error for code in found for line in code.lines):
         context.exit(EXIT_BAD_WORDS)
 
 
-def _functions(file: str, kernels: tuple[str, ...], arch: str | None) -> Iterator[Code]:
+def _functions(
+    file: str, kernels: tuple[str, ...], arch: str | None, unknown: list[SassxlateError]
+) -> Iterator[Code]:
+    """``unknown`` gets the error of each cubin of an architecture that is not known."""
     wanted = parse_arch(arch) if arch else None
     loaded = read_input(file)
     require_device_code(loaded)
@@ -92,10 +99,15 @@ def _functions(file: str, kernels: tuple[str, ...], arch: str | None) -> Iterato
         def chosen(name: str, names: dict[str, str] = names) -> bool:
             return kernel_matches(name, names.get(name, name), kernels)
 
+        if not any(map(chosen, names)):
+            continue
         try:
             some, end = functions_of(Document(data, None, cubin), start, chosen)
         except SassxlateError as error:
-            raise error.at(file=file) from None
+            if error.code != "SX0204":
+                raise error.at(file=file) from None
+            unknown.append(error.at(file=file, kernel=next(filter(chosen, names))))
+            continue
         yield from some
         start = (end + _PAGE - 1) // _PAGE * _PAGE
 
