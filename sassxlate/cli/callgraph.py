@@ -8,6 +8,7 @@ import click
 
 from sassxlate.cli.grammar import Command
 from sassxlate.cli.options import arch_option, kernel_option, printing_options
+from sassxlate.disasm.containers import Function, Kernel
 from sassxlate.disasm.inputs import (
     arch_name,
     kernel_matches,
@@ -74,8 +75,8 @@ def command(
         except SassxlateError as error:
             if error.code != "SX0204":
                 raise error.at(file=file) from None
-            code = next(iter((*cubin.kernels, *cubin.functions)))
-            unknown.append(error.at(file=file, kernel=code.name))
+            codes: list[Kernel | Function] = [*cubin.kernels, *cubin.functions]
+            unknown.append(error.at(file=file, kernel=codes[0].name))
             continue
         if kernels:
             named = [n for n in graph.nodes if kernel_matches(n.name, n.demangled, kernels)]
@@ -85,8 +86,8 @@ def command(
         graphs.append((f"{origin}, {arch_name(cubin.arch, cubin.variant)}", graph))
     if not graphs:
         raise unknown[0] if unknown else no_match(file, kernels, arch)
-    for error in unknown:
-        click.echo(f"sassxlate: {error}", err=True)
+    for problem in unknown:
+        click.echo(f"sassxlate: {problem}", err=True)
     if form == "json":
         cubins = [{"place": place, **asdict(graph)} for place, graph in graphs]
         print_json("callgraph", {"file": file, "cubins": cubins})
