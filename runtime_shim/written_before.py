@@ -56,7 +56,9 @@ def _all_there(cache: Cache, noted: str) -> bool:
 def _write(path: Path, engines: Writer, asked: str) -> bool:
     """Whether the next start would get the same."""
     from sassxlate.disasm.containers import load
+    from sassxlate.runtime_shim.service.early.library import NEWEST
 
+    device = int(asked) if asked else NEWEST
     try:
         images = list(load(path).cubins())
     except SassxlateError:
@@ -66,7 +68,7 @@ def _write(path: Path, engines: Writer, asked: str) -> bool:
     kernels: list[tuple[Cubin, str]] = []
     for where, cubin in images:
         archs = there[where.module]
-        older = {a for a in archs if a <= int(asked)} if asked else archs
+        older = {a for a in archs if a <= device}
         if cubin.arch == (max(older) if older else min(archs)):
             kernels += [(cubin, k.name) for k in cubin.kernels if not engines.done(cubin, k.name)]
     same = True

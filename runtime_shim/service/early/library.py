@@ -22,7 +22,7 @@ from sassxlate.runtime_shim.service import manifest
 
 Place = tuple[int, int, tuple[int, ...], tuple[int, ...]]  # offset, size, architectures, PTX's
 _MOST = 20_000  # images of one file
-_OLDEST, _NEWEST, _UNKNOWN = 75, 90, 80
+_OLDEST, NEWEST, _UNKNOWN = 75, 90, 80  # the newest that a device is unless it is asked for
 _TEXT = ".text."
 
 
@@ -79,7 +79,7 @@ def capability_for(place: Place, device: int, asked: bool) -> int:
 
 
 def _newest(found: Iterable[int]) -> int:
-    return max((arch for arch in found if _OLDEST <= arch <= _NEWEST), default=0)
+    return max((arch for arch in found if _OLDEST <= arch <= NEWEST), default=0)
 
 
 def part(path: Path, offset: int, size: int) -> bytes:
@@ -124,6 +124,7 @@ def _recorded(path: Path, _time: int) -> frozenset[str]:
 
 
 __all__ = [
+    "NEWEST",
     "Place",
     "asked_capability",
     "capability_for",

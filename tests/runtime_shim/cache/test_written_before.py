@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from sassxlate.disasm.containers import load
+from sassxlate.disasm.containers.host import LoadedFile
 from sassxlate.errors import LoweringError, ModelError
 from sassxlate.runtime_shim.cache.store import Cache
 from sassxlate.runtime_shim.cache.tag import cache_tag
@@ -75,6 +78,22 @@ def test_a_second_start_translates_nothing(
     assert len(looked) == 4
     _start(root, program)
     assert len(looked) == 4
+
+
+def test_the_code_is_for_the_device_that_will_run(
+    tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A device is sm_90 at most unless it is asked for, also if the program has sm_120's code."""
+    images = list(load(program).cubins())
+    newer = [(origin, replace(c, arch=120)) for origin, c in images if c.arch == 90]
+    monkeypatch.setattr(LoadedFile, "cubins", lambda _: iter([*images, *newer]))
+    seen: list[int] = []
+    monkeypatch.setattr(Writer, "done", lambda _, cubin, name: seen.append(cubin.arch) or True)
+    root = tmp_path / "cache"
+    root.mkdir(mode=0o700)
+    for capability in ("", "8.0", "12.0"):
+        _start(root, program, capability)
+    assert seen == [90, 80, 120]
 
 
 def test_a_refusal_is_not_repeated_but_a_failure_is(
