@@ -115,18 +115,25 @@ _COUNTS = {"A1T0": (1, ""), "ART0": (None, ""), "A0T1": (0, "less 1"), "A0TR": (
            "A0TX": (0, "more")}  # fmt: skip
 
 
-def _swap_loop(c: RuleEmitter, at: V, imm: int, change: Callable[[V, V], None]) -> V:
-    """Replaces the 64 bits at an address; ``change`` writes (new, old).  Returns the old value."""
+def _swap_loop(
+    c: RuleEmitter, at: V, imm: int, change: Callable[[V, V], None], flat: bool = False
+) -> V:
+    """Replaces the 64 bits at an address, ``flat``: a generic one; ``change`` writes (new, old).
+    Returns the old value."""
     pair, seen, same, save = c.vtemp(4), c.vtemp(2), c.stemp(), c.stemp()
     new, old = V(pair.index, 2), V(pair.index + 2, 2)
-    c.raw(Inst("ds_load_b64", (old, at), imm=imm))
+    load = Inst("flat_load_b64", (old, at), imm=imm, glc=True)
+    c.raw(load if flat else Inst("ds_load_b64", (old, at), imm=imm))
     c.raw(Inst("s_mov_b32", (save, EXEC)))
     again, done = c.k.label("Lcas"), c.k.label("Lcas_done")
     c.branch("s_cbranch_execz", done)
     c.mark(again)
     with c.scope():
         change(new, old)
-    c.raw(Inst("ds_cmpstore_rtn_b64", (seen, at, new, old), imm=imm))
+    if flat:
+        c.raw(Inst("flat_atomic_cmpswap_b64", (seen, at, pair), imm=imm, glc=True))
+    else:
+        c.raw(Inst("ds_cmpstore_rtn_b64", (seen, at, new, old), imm=imm))
     c.emit("v_cmp_eq_u64", same, seen, old)
     for i in range(2):
         c.emit("v_mov_b32", V(old.index + i), V(seen.index + i))
@@ -288,10 +295,17 @@ def _arrived80(c: RuleEmitter, new: V, old: V) -> None:
 
 
 def arrive80(c: RuleEmitter) -> None:
-    """ATOMS.ARRIVE.64: the result is the old state."""
-    at, imm = _place(c)
+    """ATOMS.ARRIVE.64, and ATOM.ARRIVE.64 on a generic address: the result is the old state."""
+    flat = c.ins.mnemonic == "ATOM"
+    if flat:
+        if c.wants_pred("Pu"):
+            raise c.refuse("predicate result of an arrival")
+        place = address64(c, c.mem(), True)
+        at, imm = place.v if isinstance(place.v, V) else c.to_vgpr(place.v, 2), place.imm
+    else:
+        at, imm = _place(c)
     _in_front(c)
-    seen = _swap_loop(c, at, imm, lambda new, old: _arrived80(c, new, old))
+    seen = _swap_loop(c, at, imm, lambda new, old: _arrived80(c, new, old), flat)
     _give_token(c, seen, 0)
 
 
@@ -397,6 +411,7 @@ def _has(*names: str) -> Callable[[Instruction], bool]:
 # The modifiers that each rule, or all rules of a mnemonic, translate or refuse.
 KNOWN: Mapping[str, str] = {
     "LDGSTS": f"E 64 128 BYPASS ZFILL VC {SCOPES} {HINTS}",
+    "atom_arrive": f"E ARRIVE 64 {SCOPES} {HINTS}",
     "atoms_arrive": "ARRIVE 64",
     "SYNCS": (
         "ARRIVE TRANS64 RED OPTOUT TMASK A1T0 A0T1 A0TR A0TX ART0 PHASECHK TRYWAIT EXCH LD 64 "
@@ -414,6 +429,7 @@ KNOWN: Mapping[str, str] = {
 RULES: tuple[Rule, ...] = knowing(
     KNOWN,
     Rule("ldgsts", "LDGSTS", ldgsts),
+    Rule("atom_arrive", "ATOM", arrive80, _has("ARRIVE")),
     Rule("atoms_arrive", "ATOMS", arrive80, _has("ARRIVE")),
     Rule("syncs_arrive", "SYNCS", arrive, _has("ARRIVE")),
     Rule("syncs_phasechk", "SYNCS", phase, _has("PHASECHK")),

@@ -15,7 +15,7 @@ from sassxlate.lowering.nans.reads import Nan
 from sassxlate.lowering.rules.arithmetic import bfloat
 from sassxlate.lowering.rules.arithmetic.modes import rounding
 from sassxlate.lowering.rules.memory.memory import Address, address32, address64
-from sassxlate.lowering.rules.modifiers import ATOMIC, SCOPES
+from sassxlate.lowering.rules.modifiers import ATOMIC, HINTS, SCOPES
 from sassxlate.lowering.rules.rule import Rule, knowing
 from sassxlate.lowering.target import EXEC, ZERO
 
@@ -373,6 +373,15 @@ def popc_inc(c: RuleEmitter) -> None:
     c.raw(Inst("ds_add_u32", (c.to_v(at), one), imm=imm))
 
 
+def popc_inc_flat(c: RuleEmitter) -> None:
+    """ATOM.POPC.INC, whose address is generic; no GPU with it told its results."""
+    if _result(c) or c.wants_pred("Pu"):
+        raise c.refuse("result of ATOM.POPC.INC")
+    at, one = address64(c, c.mem(), True), c.vtemp()
+    c.emit("v_mov_b32", one, I(1))
+    c.raw(Inst("flat_atomic_add_u32", (at.v, one), imm=at.imm))
+
+
 def popc_inc_value(c: RuleEmitter) -> None:
     """ATOMS.POPC.INC with a result: the value from before the instruction, for all lanes that share
     a word (measured, docs/errata.md).
@@ -421,6 +430,7 @@ def _is_counted(ins: Instruction) -> bool:
 # The modifiers that each rule, or all rules of a mnemonic, translate or refuse.
 KNOWN: Mapping[str, str] = {
     "atom_cast": f"E CAST SPIN 64 {SCOPES}",
+    "atom_popc": f"E POPC INC 32 {SCOPES} {HINTS}",
     "ATOM": ATOMIC,
     "ATOMG": ATOMIC,
     "RED": ATOMIC,
@@ -433,6 +443,7 @@ KNOWN: Mapping[str, str] = {
 RULES: tuple[Rule, ...] = knowing(
     KNOWN,
     Rule("atom_cast", "ATOM", cast_flat, _is_cast),
+    Rule("atom_popc", "ATOM", popc_inc_flat, lambda i: i.has("POPC")),
     Rule("atom", "ATOM", atomic),
     Rule("atomg", "ATOMG", atomic),
     Rule("red", "RED", atomic),

@@ -19,6 +19,7 @@ from sassxlate.domain.numpy_lanes import Vec, Vectors
 from sassxlate.errors import LoweringError
 from sassxlate.lowering.verify.rules.one_instruction import selected
 from sassxlate.runtime_shim.selftest.contracts.contracts import CONTRACTS, Contract
+from tests.disasm.sass.interpreter.launches import Prepared
 from tests.lowering.emulated import KERNELS, check, launch, load, run
 
 M32 = 0xFFFFFFFF
@@ -43,6 +44,35 @@ def test_arrive_barriers(arch: int) -> None:
 @pytest.mark.parametrize("arch", [80, 90])
 def test_arrive_barriers_strict(arch: int) -> None:
     check(load("arrive_barriers", arch), "arrive_barriers", seed=5, strict=True)
+
+
+def _generic_arrivals(
+    a: list[int], b: list[int], n: int, grid: int, block: int, out: list[int]
+) -> None:
+    for first in range(0, grid * block, block):
+        x = [(p + q * n) & M32 for p, q in zip(a[first:][:block], b[first:][:block], strict=True)]
+        for _ in range(4):
+            x = [(x[t] * 3 + x[(t + 33) % block]) & M32 for t in range(block)]
+        for _ in range(3):
+            x = [x[t] if t & 1 else (x[t] * 5 + x[t ^ 2]) & M32 for t in range(block)]
+        out[first : first + block] = x
+
+
+_GENERIC = Path(__file__).with_name("generic_arrivals.cubin")
+
+
+def test_arrivals_by_generic_addresses() -> None:
+    """ATOM.ARRIVE and ATOM.POPC.INC; one block, so that most lanes wait for another wave."""
+    contract = Contract("generic_arrivals", _generic_arrivals, 1, 128, 7, 128)
+    out, done = launch(parse_cubin(_GENERIC.read_bytes()), contract, 8, fuel=1)
+    assert contract.differences(out, contract.expected(*contract.inputs(8))) == []
+    start = np.zeros(contract.out_words, np.uint32)
+    prepared = Prepared(parse_cubin(_GENERIC.read_bytes()), contract.name, (1, 1, 1), (128, 1, 1),
+                        (*contract.inputs(8), start), contract.n)  # fmt: skip
+    assert contract.differences(prepared.interpreted(), out) == []
+    forms = {(i.mnemonic, i.modifiers[1]) for b in done.cfg.blocks for i in b.instructions
+             if i.mnemonic == "ATOM"}  # fmt: skip
+    assert forms == {("ATOM", "ARRIVE"), ("ATOM", "POPC")}
 
 
 # --- the words of barriers ------------------------------------------------------------------------

@@ -35,6 +35,7 @@ from sassxlate.disasm.sass.semantics.warp_state import (
     Space,
     WarpMeaning,
     WarpView,
+    Windows,
     as_bytes,
     as_words,
 )
@@ -90,13 +91,17 @@ Change: TypeAlias = "Callable[[Vec, tuple[NDArray[np.intp], ...]], Vec]"
 
 def _changed(x: WarpView, where: Addresses, mask: Mask, change: Change) -> Bytes:
     """Changes the barriers at addresses, one lane after another; returns their previous states."""
+    return _updated_at(x, "shared", where, mask, change)
+
+
+def _updated_at(x: WarpView, space: Space, where: Addresses, mask: Mask, change: Change) -> Bytes:
 
     def bytes_(old: Bytes, at: tuple[NDArray[np.intp], ...]) -> Bytes:
         new = change(Vec(np.ascontiguousarray(old).view("<u8")[..., 0], 64), at)
         out: Bytes = new.v.astype("<u8")[:, None].view(np.uint8)
         return out
 
-    return x.warp.update("shared", where, 8, mask, bytes_)
+    return x.warp.update(space, where, 8, mask, bytes_)
 
 
 def _updated(x: WarpView, change: Change) -> Bytes:
@@ -104,8 +109,21 @@ def _updated(x: WarpView, change: Change) -> Bytes:
 
 
 def arrive80(x: WarpView) -> Results:
-    """ATOMS.ARRIVE.64, of sm_80 to sm_89."""
-    return {"Rd": as_words(_updated(x, lambda state, _: arrived80(x.d, state)))}
+    """ATOMS.ARRIVE.64, of sm_80 to sm_89, and ATOM.ARRIVE.64, whose address is generic.  PTX has
+    barriers in shared memory alone, so here a barrier elsewhere has no meaning, nor has ATOM's
+    predicate (neither was measured)."""
+    if x.ins.mnemonic == "ATOMS":
+        return {"Rd": as_words(_updated(x, lambda state, _: arrived80(x.d, state)))}
+    if x.wants("Pu"):
+        raise NoSemantics("the predicate of ATOM.ARRIVE")
+    where = places(x, "generic", 8, x.mask)
+    if (
+        isinstance(x.warp, Windows)
+        and not np.broadcast_to(x.warp.in_shared(where), x.mask.shape)[x.mask].all()
+    ):
+        raise SemanticsFault("a barrier outside of shared memory")
+    before = _updated_at(x, "generic", where, x.mask, lambda state, _: arrived80(x.d, state))
+    return {"Rd": as_words(before)}
 
 
 def copied(x: WarpView) -> Results:

@@ -166,6 +166,8 @@ def atom(x: WarpView) -> Results:
     """Rd: the old contents."""
     space = SPACES[x.ins.mnemonic]
     if x.has("POPC"):
+        if x.ins.mnemonic == "ATOM" and (x.wants("Rd") or x.wants("Pu")):  # not measured
+            raise NoSemantics("a result of ATOM.POPC.INC")
         what, op = Element("unsigned", 32, 1), "ADD"
         data = np.broadcast_to(as_bytes(np.array([1], dtype=np.uint32)), (*x.mask.shape, 4))
     else:

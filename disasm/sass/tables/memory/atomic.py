@@ -122,6 +122,18 @@ def atomics() -> list[Row]:
     for mnemonic, opcode in (("ATOM", 0x19A2), ("ATOMG", 0x19A3)):
         rows += _atom_desc(mnemonic, opcode, {**dst, **data}, text, (E, _FLOAT_OP, EVICT),
                            _AT_FLOAT, 90, 999)  # fmt: skip
+    # By a generic address, on sm_80 to sm_89: an arrival at a barrier, whose token, 64 bits, is the
+    # result, and an increment by each lane.
+    plain = M(offset=bits(40, 24), ureg=64, wide=72, uwide=70)
+    rows += [
+        Row("ATOM", 0x1F8A, {"Rd": rd(width=width), "Pu": pd(81), "mem": plain}, "Pu, Rd, mem",
+            (Mod("E", bits(72), {1: "E"}), const(name), EVICT, const(size), ST_80), 80, 89,
+            fixed=((bits(87, 4), code), (bits(73, 4), kind)))
+        for name, size, width, code, kind in (
+            ("ARRIVE", "64", 2, 9, 2),
+            ("POPC.INC", "32", 1, 10, 0),
+        )
+    ]  # fmt: skip
     red_data: dict[str, Operand] = {"Rb": data["Rb"]}
     rows += _atom_desc("RED", 0x198E, red_data, "mem, Rb", (E, _RED_OP, EVICT), _AT_TYPE_75,
                        80, 89, 90)  # fmt: skip
