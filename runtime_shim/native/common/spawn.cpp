@@ -9,6 +9,7 @@
 #include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -45,8 +46,9 @@ std::vector<char *> pointers(std::vector<std::string> &strings) {
   return out;
 }
 
-// fork() without the application's atfork handlers and without SIGCHLD: the application must not notice.
-SX_UNSANITIZED pid_t quiet_fork() { return static_cast<pid_t>(syscall(SYS_clone, 0, 0, 0, 0, 0)); }
+// fork() without the application's atfork handlers and without SIGCHLD: the application must not notice.  Nor must its
+// debugger: gdb takes a child without SIGCHLD for a thread, and its exec for the application's.
+SX_UNSANITIZED pid_t quiet_fork() { return static_cast<pid_t>(syscall(SYS_clone, CLONE_UNTRACED, 0, 0, 0, 0)); }
 
 // While this exists no signal comes, in this thread and in what it forks: a handler of the application's must not run
 // in a copy of its process.

@@ -45,6 +45,16 @@ void put32(unsigned char *at, int64_t value) {
   memcpy(at, &narrow, 4);
 }
 
+constexpr char kProc[] = "/proc/", kCopies[] = "/./fd/";
+
+// This process's folder below /proc.  Not /proc/self: a debugger opens the files that a program has loaded by the
+// same names, and its own descriptor of that number may be a pipe, from which it would read for ever.
+std::string process_folder() {
+  char number[32];
+  const ssize_t size = readlink("/proc/self", number, sizeof number);
+  return kProc + (size > 0 ? std::string(number, static_cast<size_t>(size)) : "self");
+}
+
 // Each statically linked runtime is a separate instance, with its own last error and chosen device: two
 // libraries of one process must not see each other's.  The linker loads a file once, so a library gets a copy of
 // ours under a unique name, which is given here.  Null if the system forbids it.
@@ -61,7 +71,7 @@ void *load_copy(const std::string &path) {
   if (whole) {
     // It looks for the driver in its own folder, then for a loaded one.
     dlopen((own_directory() + "libcuda.so.1").c_str(), RTLD_NOW | RTLD_LOCAL);
-    std::string name = own_copies();
+    std::string name = process_folder() + kCopies;
     for (int i = copies++; i > 0; --i) name += "./";
     handle = dlopen((name + std::to_string(copy)).c_str(), RTLD_NOW | RTLD_LOCAL);
   }
@@ -220,9 +230,10 @@ const std::string &own_directory() {
   return directory;
 }
 
-const std::string &own_copies() {
-  static const std::string directory = "/proc/self/./fd/";
-  return directory;
+bool is_own_copy(const std::string &path) {
+  const size_t number = sizeof kProc - 1;
+  const size_t end = path.compare(0, number, kProc) ? std::string::npos : path.find('/', number);
+  return end != std::string::npos && path.compare(end, sizeof kCopies - 1, kCopies) == 0;
 }
 
 // The file name that NVIDIA's library of that major has: 11's has a minor version, for all releases of 11.

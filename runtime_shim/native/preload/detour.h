@@ -10,8 +10,8 @@ constexpr size_t kJump = 5;  // bytes that a redirected function has at least
 // Directory of our libraries, with a final slash.
 const std::string &own_directory();
 
-// How the names of the copies of our runtime begin.
-const std::string &own_copies();
+// Whether a loaded library of this name is a copy of our runtime.
+bool is_own_copy(const std::string &path);
 
 // Redirects every entry of `match` to the function of the same name in our runtime of that major, or in our library, all
 // or none.

@@ -2,8 +2,11 @@
 // brings later.
 //
 // The dynamic linker calls an empty function, _r_debug.r_brk, whenever the list of loaded objects has changed: after
-// mapping, before constructors.  It is where debuggers put their breakpoint; we put a jump there.  That has to
-// happen before the first constructor, and a preloaded library's own constructors may run after another library's.
+// mapping, before constructors.  It is where debuggers put their breakpoint; we put a jump there.  Where a debugger
+// was first, the byte is the debugger's to restore at any time: the linker's calls of the function come to us then,
+// and we call the function.
+// That has to happen before the first constructor, and a preloaded library's own constructors may run after another
+// library's.
 // An indirect function's resolver runs earlier, while this library is relocated.  The resolver uses nothing that
 // is relocated later: no call to another library, only system calls.
 #include <cstring>
@@ -19,6 +22,7 @@ namespace {
 
 constexpr uintptr_t kPage = 4096;
 constexpr size_t kFar = 14;  // jmp *0(%rip) and the address
+constexpr size_t kNear = 5;  // call or jmp, and the distance
 
 SX_UNSANITIZED long system_call(long number, long a, long b, long c) {
   long result;
@@ -45,11 +49,65 @@ SX_UNSANITIZED void on_change() {
   if (_r_debug.r_state == r_debug::RT_CONSISTENT) scan_new_objects();
 }
 
+// What the linker's calls reach where its empty function has a breakpoint.
+SX_UNSANITIZED void on_call() {
+  on_change();
+  reinterpret_cast<void (*)()>(_r_debug.r_brk)();
+}
+
+// The linker's code, from its program headers; empty where they are not found.
+struct Code {
+  uintptr_t low = 0, high = 0;
+};
+
+SX_UNSANITIZED Code linker_code() {
+  const auto *header = reinterpret_cast<const ElfW(Ehdr) *>(_r_debug.r_ldbase);
+  if (!header || header->e_ident[EI_MAG0] != ELFMAG0 || header->e_ident[EI_MAG1] != ELFMAG1 ||
+      header->e_ident[EI_MAG2] != ELFMAG2 || header->e_ident[EI_MAG3] != ELFMAG3)
+    return {};
+  const auto *segments = reinterpret_cast<const ElfW(Phdr) *>(_r_debug.r_ldbase + header->e_phoff);
+  for (size_t i = 0; i < header->e_phnum; ++i) {
+    const ElfW(Phdr) &s = segments[i];
+    const uintptr_t low = _r_debug.r_ldbase + s.p_vaddr, high = low + s.p_memsz;
+    if (s.p_type == PT_LOAD && (s.p_flags & PF_X) && low <= _r_debug.r_brk && _r_debug.r_brk < high) return {low, high};
+  }
+  return {};
+}
+
+// Redirects the linker's near calls of its empty function, and its jumps there at a function's end, to on_call.
+// Bytes inside another instruction that look the same are not to be expected: four of them would have to be the
+// function's distance.
+SX_UNSANITIZED bool redirect_calls() {
+  const Code code = linker_code();
+  const auto target = static_cast<int64_t>(reinterpret_cast<uintptr_t>(on_call));
+  if (!code.low) return false;
+  const auto page = static_cast<long>(code.low & ~(kPage - 1));
+  const auto size = static_cast<long>((code.high + kPage - 1) & ~(kPage - 1)) - page;
+  if (system_call(SYS_mprotect, page, size, PROT_READ | PROT_WRITE)) return false;
+  bool any = false;
+  for (uintptr_t p = code.low; p + kNear <= code.high; ++p) {
+    auto *at = reinterpret_cast<volatile unsigned char *>(p);
+    if (at[0] != 0xe8 && at[0] != 0xe9) continue;
+    uint32_t distance = 0;
+    for (unsigned i = 0; i < 4; ++i) distance |= static_cast<uint32_t>(at[1 + i]) << (8 * i);
+    if (p + kNear + static_cast<uintptr_t>(static_cast<int32_t>(distance)) != _r_debug.r_brk) continue;
+    const int64_t ours = target - static_cast<int64_t>(p + kNear);
+    if (ours != static_cast<int32_t>(ours)) break;  // libraries lie next to the linker, but need not
+    for (unsigned i = 0; i < 4; ++i) at[1 + i] = static_cast<unsigned char>(static_cast<uint64_t>(ours) >> (8 * i));
+    any = true;
+  }
+  return system_call(SYS_mprotect, page, size, PROT_READ | PROT_EXEC) == 0 && any;
+}
+
 bool g_hooked;
 
 SX_UNSANITIZED void install() {
   auto *at = reinterpret_cast<unsigned char *>(_r_debug.r_brk);
-  if (!at || !is_empty_function(at)) return;
+  if (!at) return;
+  if (!is_empty_function(at)) {
+    g_hooked = redirect_calls();
+    return;
+  }
   unsigned char code[kFar] = {0xff, 0x25, 0, 0, 0, 0};
   void (*target)() = on_change;
   for (size_t i = 0; i < sizeof target; ++i)

@@ -49,7 +49,7 @@ int visit(dl_phdr_info *info, size_t, void *data) {
 
 bool is_ours(const Image &image) {
   const std::string &directory = own_directory();
-  if (image.path.compare(0, own_copies().size(), own_copies()) == 0) return true;
+  if (is_own_copy(image.path)) return true;
   return !directory.empty() && image.path.compare(0, directory.size(), directory) == 0;
 }
 

@@ -12,15 +12,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 
-import pytest
+from .stage import Result, Stage, stripped
 
 Tool = Callable[..., str]
 HERE = Path(__file__).parent
-LIBRARIES = ("libcudart.so.12", "libcudart.so.13", "libsassxlate_preload.so")
 
 EXPECTED = """\
 cudaMalloc(&device, 1024) 0
@@ -71,85 +68,6 @@ FLOW = [
     "cuLaunchKernel _Z3addiPKfPf grid 2 3 4 block 32 2 1 shared 48 stream (nil) first 41",
     "cuLibraryGetKernel _Z7missingiPf",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """The results of a program: its status, its own output, the driver's calls, our messages."""
-
-    status: int
-    out: str
-    calls: list[str]
-    messages: list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """A folder with our libraries and a recording driver beside them."""
-
-    folder: Path
-
-    def run(self, *command: object, shared: bool = False, **variables: str) -> Result:
-        """Runs a program as `sassxlate run` does, without the service."""
-        environment = {
-            **os.environ,
-            "SASSXLATE_PRELOAD_TRACE": "1",
-            "LD_PRELOAD": str(self.folder / "libsassxlate_preload.so"),
-            **variables,
-        }
-        if shared:
-            environment["LD_LIBRARY_PATH"] = str(self.folder)
-        done = subprocess.run(
-            [str(c) for c in command],
-            capture_output=True,
-            text=True,
-            env=environment,
-            check=False,
-            timeout=60,
-        )
-        lines = done.stderr.splitlines()
-        return Result(
-            done.returncode,
-            done.stdout,
-            [line[5:] for line in lines if line.startswith("CALL ")],
-            [line for line in lines if line.startswith("sassxlate: ")],
-        )
-
-
-@pytest.fixture(scope="session")
-def stage(tmp_path_factory: pytest.TempPathFactory, gxx: Tool) -> Stage:
-    """Our runtime and detour over the recording driver; skips where they are not built."""
-    folder = tmp_path_factory.mktemp("stage")
-    for name in LIBRARIES:
-        with resources.as_file(resources.files("sassxlate.runtime_shim") / "lib" / name) as path:
-            if not path.is_file():
-                pytest.skip(f"{name} is not built (runtime_shim/native/build.sh)")
-            shutil.copy(path, folder)
-    soname = "-Wl,-soname,libcuda.so.1"
-    target = folder / "libcuda.so.1"
-    gxx("-std=c++17", "-shared", "-fPIC", soname, HERE / "fake_driver.cpp", "-o", target)
-    return Stage(folder)
-
-
-@pytest.fixture(scope="session")
-def programs(tmp_path_factory: pytest.TempPathFactory, nvcc: Tool) -> Path:
-    """The folder with flow, flow_shared, flow_own_stream and liblibrary.so."""
-    folder = tmp_path_factory.mktemp("programs")
-    source = HERE / "programs" / "flow.cu"
-    nvcc("-arch=sm_80", source, "-o", folder / "flow")
-    nvcc("-arch=sm_80", "-cudart", "shared", source, "-o", folder / "flow_shared")
-    nvcc("-arch=sm_80", "-default-stream", "per-thread", source, "-o", folder / "flow_own_stream")
-    library = HERE / "programs" / "library.cu"
-    flags = ("-Xcompiler", "-fPIC", "-shared")
-    nvcc("-arch=sm_80", *flags, library, "-o", folder / "liblibrary.so")
-    return folder
-
-
-def stripped(path: Path) -> Path:
-    """A copy of the program without any symbols."""
-    target = path.with_name(path.name + "_stripped")
-    subprocess.run(["strip", "-o", str(target), str(path)], check=True)
-    return target
 
 
 def broken(path: Path, signatures: list[str]) -> Path:
