@@ -8,7 +8,7 @@ mode is computed here (`softfloat`), never by the host's control register.
 from __future__ import annotations
 
 from sassxlate.domain.interface import IEEE, Approximation, Fp
-from sassxlate.lowering.llvm import softfloat, transcendental, wide
+from sassxlate.lowering.llvm import by_halves, softfloat, transcendental, wide
 from sassxlate.lowering.llvm.ir_text import Val
 from sassxlate.lowering.llvm.lanes import LlvmLanes
 
@@ -21,6 +21,11 @@ class LlvmDomain(LlvmLanes):
 
     def low_half(self, a: Val) -> Val | None:
         return wide.low_half(self, a)
+
+    def by_halves(self, op: str, a: Val, b: Val) -> Val | None:
+        if op in ("lshr", "ashr"):
+            return by_halves.shifted_right(self, op, a, b)
+        return by_halves.compared(self, op, a, b)
 
     def fadd(self, a: Val, b: Val, fp: Fp) -> Val:
         if fp == IEEE and a.width != 16:

@@ -142,13 +142,37 @@ class LlvmLanes(ABC):
         return a if count.const == 0 else self._binary("shl", a, count)
 
     def lshr(self, a: Val, count: Val) -> Val:
-        return a if count.const == 0 else self._binary("lshr", a, count)
+        return self._right("lshr", a, count)
 
     def ashr(self, a: Val, count: Val) -> Val:
-        return a if count.const == 0 else self._binary("ashr", a, count)
+        return self._right("ashr", a, count)
+
+    def _right(self, op: str, a: Val, count: Val) -> Val:
+        if count.const == 0:
+            return a
+        made = self.by_halves(op, a, count) if a.width == 64 else None
+        return self._binary(op, a, count) if made is None else made
+
+    def pair_shifted(self, hi: Val, lo: Val, count: int) -> Val:
+        """The lower half of hi:lo shifted right by fewer bits than a half has."""
+        vec = hi.vec or lo.vec
+        ty, name = vec_type(hi.width) if vec else f"i{hi.width}", f"{f'v{LANES}' if vec else ''}i"
+        full = f"@llvm.fshr.{name}{hi.width}"
+        self.fn.module.declare(f"{ty} {full}({ty}, {ty}, {ty})")
+        by = self.text(const(count, hi.width), vec)
+        given = f"{ty} {self.text(hi, vec)}, {ty} {self.text(lo, vec)}, {ty} {by}"
+        return Val(self.fn.emit(f"call {ty} {full}({given})"), hi.width, vec)
+
+    def by_halves(self, op: str, a: Val, b: Val) -> Val | None:
+        """A shift or comparison of 64 bits on halves that are kept apart, if they are seen."""
+        del op, a, b
+        return None
 
     def _icmp(self, pred: str, a: Val, b: Val) -> Val:
         vec = a.vec or b.vec
+        made = self.by_halves(pred, a, b) if vec and a.width == 64 else None
+        if made is not None:
+            return made
         ty = vec_type(a.width) if vec else f"i{a.width}"
         ref = self.fn.emit(f"icmp {pred} {ty} {self.text(a, vec)}, {self.text(b, vec)}")
         self.origins[ref] = pred, (a, b)
