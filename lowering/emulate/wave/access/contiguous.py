@@ -123,6 +123,18 @@ def load(
     return out
 
 
+def overlapping_load(
+    c: Context, at: Sequence[str], bytes_: int, align: int, volatile: bool
+) -> list[Val]:
+    """Of lanes 4 bytes apart, each of which loads all but its first dword for its neighbours, too:
+    LLVM joins loads of neighbouring elements.  Each dword is a load of lanes side by side."""
+    out: list[Val] = []
+    for offset in range(0, bytes_, 4):
+        there = [c.fn.emit(f"getelementptr i8, ptr {p}, i64 {offset}") for p in at]
+        out += load(c, there, 4, False, align, volatile, "")
+    return out
+
+
 def _two(c: Context, at: Sequence[str], bytes_: int) -> str:
     """The halves' pointers as arguments."""
     if len(at) == 1:

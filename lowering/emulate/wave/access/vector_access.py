@@ -118,10 +118,10 @@ def _aligned_all(c: Context, addresses: Sequence[Val], base: Val, align: int) ->
 
 
 def _side_by_side(
-    c: Context, a: Address, bytes_: int, align: int
+    c: Context, a: Address, bytes_: int, align: int, more: int = 0
 ) -> tuple[Val, list[str], linear.Linear | None]:
     """(whether the lanes of each run are side by side, aligned and inside, the runs' pointers, how
-    the addresses are made, if it is known)."""
+    the addresses are made, if it is known).  ``more``: how far the last one reaches past that."""
     d, length, short = c.d, contiguous.run_length(c), a.space == "l"
     form = linear.find(d, a.lo, a.hi, bytes_, short=short)
     if form is None:
@@ -131,7 +131,7 @@ def _side_by_side(
     ok = d.and_(starts.hit, _aligned_all(c, starts.heads, a.base, align))
     at: list[str] = []
     for head in starts.heads:
-        inside, p = _inside(c, a.space, head, length * bytes_, a.base)
+        inside, p = _inside(c, a.space, head, length * bytes_ + more, a.base)
         ok = d.and_(ok, inside)
         at.append(p)
     return ok, at, form
@@ -369,7 +369,8 @@ def load(
         inside, p = _inside(c, a.space, address, shape.bytes, a.base)
         ok = _some(c, d.and_(inside, _aligned_all(c, [address], a.base, align)), exec_)
         return either(c, ok, lambda: _uniform_load(c, p, a.space, shape, volatile), slow)
-    if shape.bytes == 12 or _apart(c, shape):
+    overlap = c.lane_stride == 4 < shape.bytes and aligned.needed <= 4
+    if not overlap and (shape.bytes == 12 or _apart(c, shape)):
         table = _table(c, a, shape)
         if table is not None:
             return _table_load(c, a, table, aligned.needed, by_lanes, slow)
@@ -377,9 +378,12 @@ def load(
     if c.lane_stride == 0:
         ok, at = _equal(c, a, shape.bytes, align)
         return either(c, ok, lambda: _shared_load(c, at, a.space, shape, volatile), slow)
-    ok, at, form = _side_by_side(c, a, shape.bytes, align)
+    step = 4 if overlap else shape.bytes
+    ok, at, form = _side_by_side(c, a, step, align, shape.bytes - step)
 
     def fast() -> list[Val]:
+        if overlap:
+            return contiguous.overlapping_load(c, at, shape.bytes, min(align, 4), volatile)
         buf = data_buffer(c)
         return contiguous.load(c, at, shape.bytes, shape.signed, min(align, 4), volatile, buf)
 
