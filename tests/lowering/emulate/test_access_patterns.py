@@ -25,18 +25,18 @@ from .baseline import ISAS
 _BYTES = {"u8": 1, "i8": 1, "u16": 2, "b8": 1, "b16": 2, "b32": 4, "b64": 8, "b96": 12, "b128": 16}
 _LOADS = ("i8", "u16", "b32", "b64", "b96", "b128")
 _STORES = ("b8", "b16", "b32", "b64", "b96", "b128")
-_SIZE = 4096  # bytes that the accesses are in: the last ones of the device, or LDS
+SIZE = 4096  # bytes that the accesses are in: the last ones of the device, or LDS
 _ROW = 32 * 8 + 32 * 16  # an access's addresses, and the lanes' registers
 _WAIT = (Inst("s_waitcnt", (), 0), Inst("s_waitcnt_vscnt", (Sp("null"),), 0))
-_FULL = 0xFFFFFFFF
+FULL = 0xFFFFFFFF
 # wide: global, by addresses computed as 64 bits; saddr: by an offset of 32 from a scalar base.
-_SPACES = ("global", "wide", "saddr", "ds")
+SPACES = ("global", "wide", "saddr", "ds")
 # Kernels that read threadIdx.y are compiled for warps of two rows, others for warps of one.
-_SHAPES = ("line", "rows")
+SHAPES = ("line", "rows")
 
 
 @dataclass(frozen=True, slots=True)
-class _Access:
+class Access:
     name: str  # load_b32, ...
     exec: int
     places: tuple[int, ...]  # of the lanes, from the memory's start on
@@ -100,7 +100,7 @@ def _is_tested(inst: Inst) -> bool:
 def _places(rng: random.Random, size: int) -> list[int]:
     """Addresses of 32 lanes: in order, in halves, shared, near to each other, with one lane
     elsewhere, at random."""
-    room = _SIZE // size
+    room = SIZE // size
     kind = rng.randrange(10)
     first, second = (rng.randrange(room - 16) for _ in (0, 1))
     if kind == 0:
@@ -128,19 +128,19 @@ def _places(rng: random.Random, size: int) -> list[int]:
     return [size * n for n in out]
 
 
-def _accesses(rng: random.Random, names: list[str]) -> list[_Access]:
-    out: list[_Access] = []
+def _accesses(rng: random.Random, names: list[str]) -> list[Access]:
+    out: list[Access] = []
     for name in names:
         size = _BYTES.get(name.split("_", 1)[1], 4)
         mask = rng.choice(
-            (_FULL, _FULL, 0xFFFF, 0xFFFF0000, 0xFFFFFFFE, 0xFFFEFFFF, 0x0001FFFF, 0x7FFFFFFF,
+            (FULL, FULL, 0xFFFF, 0xFFFF0000, 0xFFFFFFFE, 0xFFFEFFFF, 0x0001FFFF, 0x7FFFFFFF,
              0, 1, 1 << 16, 1 << 31, rng.getrandbits(32))
         )  # fmt: skip
         places = _places(rng, size)
         if rng.random() < 0.5:  # what lanes that are not active have is not looked at
             garbage = rng.choice((-1, 0, 1 << 40, rng.getrandbits(64)))
             places = [p if mask >> i & 1 else garbage for i, p in enumerate(places)]
-        out.append(_Access(name, mask, tuple(places)))
+        out.append(Access(name, mask, tuple(places)))
     return out
 
 
@@ -150,9 +150,9 @@ def _atomic(op: str, old: int, operand: int) -> int:
 
     match op:
         case "add_rtn_u32":
-            return (old + operand) & _FULL
+            return (old + operand) & FULL
         case "sub_rtn_u32":
-            return (old - operand) & _FULL
+            return (old - operand) & FULL
         case "min_rtn_i32":
             return min(old, operand, key=signed)
         case "max_rtn_i32":
@@ -177,7 +177,7 @@ def _atomic(op: str, old: int, operand: int) -> int:
             raise AssertionError(op)
 
 
-def _expected(memory: bytearray, table: bytearray, accesses: list[_Access]) -> None:
+def expected(memory: bytearray, table: bytearray, accesses: list[Access]) -> None:
     for number, access in enumerate(accesses):
         kind, what = access.name.split("_", 1)
         size = _BYTES.get(what, 4)
@@ -197,7 +197,7 @@ def _expected(memory: bytearray, table: bytearray, accesses: list[_Access]) -> N
             table[row : row + wide] = (got % (1 << 8 * wide)).to_bytes(wide, "little")
 
 
-class _Runner:
+class Runner:
     """One compiled program, run with tables.  ``strides``, by the number of an access, are what the
     compiler takes for probable, which may not matter to results; of others it knows nothing."""
 
@@ -224,24 +224,24 @@ class _Runner:
         self.loaded = LoadedImage(image)
 
     def run(
-        self, content: bytes, accesses: list[_Access], registers: bytes, shift: int = 0
+        self, content: bytes, accesses: list[Access], registers: bytes, shift: int = 0
     ) -> tuple[bytes, bytes, bytearray]:
         """(the memory, the table afterwards, the table before); ``shift``: of the scalar base."""
         size = 1 << 17
         device = EmulatedDevice(size)
         table = device.alloc(_ROW * len(accesses))
-        base = device.base + size - _SIZE if self.space in ("global", "wide") else 0
+        base = device.base + size - SIZE if self.space in ("global", "wide") else 0
         rows = bytearray()
         for number, access in enumerate(accesses):
             rows += struct.pack("<32Q", *((base + p) % (1 << 64) for p in access.places))
             rows += registers[512 * number : 512 * number + 512]
         device.write(table, bytes(rows))
-        memory = device.base + size - _SIZE
+        memory = device.base + size - SIZE
         device.write(memory, content)
         masks = (a.exec for a in accesses)
         kernarg = struct.pack(f"<QQ{len(accesses)}I", memory + shift, table, *masks)
-        run_image(self.loaded, Setup(lds_size=_SIZE), 1, 32, kernarg, device)
-        return device.read(memory, _SIZE), device.read(table, len(rows)), rows
+        run_image(self.loaded, Setup(lds_size=SIZE), 1, 32, kernarg, device)
+        return device.read(memory, SIZE), device.read(table, len(rows)), rows
 
 
 def _names(space: str) -> list[str]:
@@ -255,21 +255,21 @@ def _names(space: str) -> list[str]:
 
 
 @pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("shape", _SHAPES)
-@pytest.mark.parametrize("space", _SPACES)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("space", SPACES)
 def test_every_order_of_addresses(space: str, shape: str, isa: Isa) -> None:
     rng = random.Random(f"{space} {isa}")
     names = _names(space)
     shared = range(len(names), len(names) + len(_LOADS))  # compiled for lanes that agree
     names += [f"load_{w}" for w in _LOADS]
     strides = {**dict.fromkeys(shared, 0), names.index("store_b16"): lane_strides.SCATTERED}
-    runner = _Runner(space, names, CompileOptions(isa=isa), shape, strides)
+    runner = Runner(space, names, CompileOptions(isa=isa), shape, strides)
     for _ in range(40):
         accesses = _accesses(rng, names)
-        content = rng.randbytes(_SIZE)
+        content = rng.randbytes(SIZE)
         got_memory, got, before = runner.run(content, accesses, rng.randbytes(512 * len(names)))
         memory, table = bytearray(content), bytearray(before)
-        _expected(memory, table, accesses)
+        expected(memory, table, accesses)
         for number, access in enumerate(accesses):
             row = slice(number * _ROW, number * _ROW + _ROW)
             assert got[row] == table[row], access
@@ -277,34 +277,34 @@ def test_every_order_of_addresses(space: str, shape: str, isa: Isa) -> None:
 
 
 @pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("shape", _SHAPES)
-@pytest.mark.parametrize("space", _SPACES)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("name", ["load_b32", "store_b32", "load_b64", "store_b64"])
 def test_a_fault_names_the_first_lane(space: str, name: str, shape: str, isa: Isa) -> None:
     rng = random.Random(f"{space} {name} {isa}")
-    runner = _Runner(space, [name], CompileOptions(isa=isa), shape)
+    runner = Runner(space, [name], CompileOptions(isa=isa), shape)
     size = _BYTES[name.split("_", 1)[1]]
     row = [size * i for i in range(16)]
     for _ in range(12):
         places = [*row, *(p + rng.choice((0, 64, 512)) for p in row)]
         if rng.random() < 0.3:  # the last lanes leave the memory
-            places = [p + _SIZE - size * rng.randrange(1, 16) for p in places]
+            places = [p + SIZE - size * rng.randrange(1, 16) for p in places]
         bad = rng.sample(range(32), 2)
-        places[bad[0]] = rng.choice((_SIZE, _SIZE + 64, 1 << 40, -8 if space == "ds" else 1 << 20))
+        places[bad[0]] = rng.choice((SIZE, SIZE + 64, 1 << 40, -8 if space == "ds" else 1 << 20))
         places[bad[1]] = places[bad[1]] // size * size + rng.choice((1, 2, size // 2))
-        mask = rng.choice((_FULL, 0xFFFEFFFE, rng.getrandbits(32)))
+        mask = rng.choice((FULL, 0xFFFEFFFE, rng.getrandbits(32)))
         shift, before = 0, rng.randrange(1, 32)
         if space == "saddr" and rng.random() < 0.4:  # one run across the end of 32 bits
-            shift = _SIZE // 2 - (1 << 32)
+            shift = SIZE // 2 - (1 << 32)
             places = [size * (i - before) for i in range(32)]
         if space in ("saddr", "ds"):
             places = [p % (1 << 32) for p in places]
 
         def inside(place: int, shift: int = shift) -> bool:
-            return place % size == 0 and 0 <= place + shift <= _SIZE - size
+            return place % size == 0 and 0 <= place + shift <= SIZE - size
 
         wrong = [i for i in range(32) if mask >> i & 1 and not inside(places[i])]
-        run = (bytes(_SIZE), [_Access(name, mask, tuple(places))], bytes(512), shift)
+        run = (bytes(SIZE), [Access(name, mask, tuple(places))], bytes(512), shift)
         if not wrong:
             runner.run(*run)
             continue
@@ -318,26 +318,26 @@ def test_a_fault_names_the_first_lane(space: str, name: str, shape: str, isa: Is
 
 
 @pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("shape", _SHAPES)
-@pytest.mark.parametrize("space", _SPACES)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("space", SPACES)
 def test_a_fault_at_a_shared_address_names_the_first_lane(space: str, shape: str, isa: Isa) -> None:
     rng = random.Random(f"shared {space} {isa}")
-    runner = _Runner(space, ["load_b64"], CompileOptions(isa=isa), shape, {0: 0})
+    runner = Runner(space, ["load_b64"], CompileOptions(isa=isa), shape, {0: 0})
     for _ in range(24):
-        good = [8 * rng.randrange(_SIZE // 8), _SIZE - 8]
-        bad = [_SIZE, _SIZE - 4, good[0] + 4, 1 << 31]
+        good = [8 * rng.randrange(SIZE // 8), SIZE - 8]
+        bad = [SIZE, SIZE - 4, good[0] + 4, 1 << 31]
         low, high = rng.choice(good), rng.choice(bad)
         if rng.random() < 0.5:
             low, high = high, rng.choice((low, high))
         places = [low] * 16 + [high] * 16
-        mask = rng.choice((_FULL, 0xFFFF, 0xFFFF0000, 1 << 20, 0, rng.getrandbits(32)))
+        mask = rng.choice((FULL, 0xFFFF, 0xFFFF0000, 1 << 20, 0, rng.getrandbits(32)))
         wrong = [i for i in range(32) if mask >> i & 1 and places[i] in bad]
-        run = (rng.randbytes(_SIZE), [_Access("load_b64", mask, tuple(places))], bytes(512))
+        run = (rng.randbytes(SIZE), [Access("load_b64", mask, tuple(places))], bytes(512))
         if not wrong:
             memory, table, before = runner.run(*run)
-            expected = bytearray(before)
-            _expected(bytearray(run[0]), expected, run[1])
-            assert (memory, table) == (run[0], bytes(expected))
+            wanted = bytearray(before)
+            expected(bytearray(run[0]), wanted, run[1])
+            assert (memory, table) == (run[0], bytes(wanted))
             continue
         with pytest.raises(EmulatorError, match=rf"fault .* lane {wrong[0]}:"):
             runner.run(*run)
@@ -346,13 +346,13 @@ def test_a_fault_at_a_shared_address_names_the_first_lane(space: str, shape: str
 def test_strict_mode_has_the_same_words() -> None:
     rng = random.Random(5)
     names = ["load_b32", "store_b32"]
-    runner = _Runner("global", names, replace(CompileOptions(), strict=True))
+    runner = Runner("global", names, replace(CompileOptions(), strict=True))
     for _ in range(8):
         accesses = _accesses(rng, names)
-        content = rng.randbytes(_SIZE)
+        content = rng.randbytes(SIZE)
         got_memory, got, before = runner.run(content, accesses, rng.randbytes(1024))
         memory, table = bytearray(content), bytearray(before)
-        _expected(memory, table, accesses)
+        expected(memory, table, accesses)
         assert (got_memory, got) == (bytes(memory), bytes(table))
 
 
