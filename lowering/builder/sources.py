@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 
 from sassxlate.disasm.rdna3 import can_encode
@@ -141,6 +141,10 @@ class SourceReader:
         stemps, vnext = list(self._stemps), self._vnext
         yield
         self._stemps, self._vnext = stemps, vnext
+
+    def lend(self, taken: Iterable[S]) -> None:
+        """Taken SGPRs may be taken again, until the end of the scope."""
+        self._stemps += [reg.index for reg in taken]
 
     # --- sources ---------------------------------------------------------------------------------
 

@@ -36,7 +36,7 @@ from sassxlate.lowering.regalloc.register_map import RegisterMap
 _HERE, _PASSED, _AWAY = range(3)  # executes it; present, but its guard is false; waits elsewhere
 MOST = 50_000  # states of one sequence; more count as unknown
 # Done by all lanes of the wave together, or by one for all, whichever of them are running.
-HELPED = frozenset({"UBLKCP", "UTMALDG", "UTMASTG"})
+HELPED = frozenset({"UBLKCP", "UTMALDG", "UTMASTG", "UTMAREDG"})
 _ALL = 0xFFFFFFFF
 _CHOOSES = ("v_cndmask_b32", "v_add_co_ci_u32", "v_sub_co_ci_u32", "v_subrev_co_ci_u32")
 # These read what other lanes hold, or write a lane by its number.

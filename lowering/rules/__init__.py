@@ -24,8 +24,8 @@ from sassxlate.lowering.rules.memory import (
     atomic128,
     memory,
     surface,
-    tensor_copies,
 )
+from sassxlate.lowering.rules.memory.tensor import copies as tensor_copies
 from sassxlate.lowering.rules.memory.texture import sample
 from sassxlate.lowering.rules.rule import Rule
 from sassxlate.lowering.rules.warp import matrix, matrix_float, warp, warpgroup

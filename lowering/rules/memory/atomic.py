@@ -8,16 +8,18 @@ from dataclasses import dataclass
 
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, V
 from sassxlate.disasm.sass.instruction import Instruction, Reg
+from sassxlate.disasm.sass.semantics.arithmetic.float import NAN64
 from sassxlate.lowering.builder.canonical_nan import one_nan
 from sassxlate.lowering.builder.lane_id import lane_id
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
+from sassxlate.lowering.builder.sources import part
 from sassxlate.lowering.nans.reads import Nan
 from sassxlate.lowering.rules.arithmetic import bfloat
 from sassxlate.lowering.rules.arithmetic.modes import rounding
 from sassxlate.lowering.rules.memory.memory import Address, address32, address64
 from sassxlate.lowering.rules.modifiers import ATOMIC, HINTS, SCOPES
 from sassxlate.lowering.rules.rule import Rule, knowing
-from sassxlate.lowering.target import EXEC, ZERO
+from sassxlate.lowering.target import EXEC, VCC, ZERO
 
 _OPS = ("ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "EXCH", "CAS", "SAFEADD")
 
@@ -66,7 +68,7 @@ def kind_of(c: RuleEmitter) -> Kind:
     return Kind(op, sort, many)
 
 
-def _name(kind: Kind) -> str | None:
+def native_name(kind: Kind) -> str | None:
     """RDNA3's suffix, or None when there is no such instruction."""
     bits = 64 if kind.words == 2 else 32
     match kind.op:
@@ -139,12 +141,12 @@ def atomic(c: RuleEmitter) -> None:
 
 
 def _atomic_at(c: RuleEmitter, kind: Kind, at: Address, flat: bool) -> None:
-    name = _name(kind)
+    name = native_name(kind)
     if kind.many > 1:
         _global_words(c, kind, at, flat)
         return
     if name is None:
-        _give(c, _global_loop(c, kind, at, flat, c.vtuple("Rb", kind.words)), kind.words)
+        _give(c, global_loop(c, kind, at, flat, c.vtuple("Rb", kind.words)), kind.words)
         return
     data = _data(c, kind, "Rc", "Rb") if kind.op == "CAS" else _data(c, kind)
     args: tuple[Arg, ...] = (at.v, data) if flat else (at.v, data, at.s)
@@ -158,7 +160,7 @@ def _atomic_at(c: RuleEmitter, kind: Kind, at: Address, flat: bool) -> None:
 def _global_words(c: RuleEmitter, kind: Kind, at: Address, flat: bool) -> None:
     """Elements one after another: only each element is atomic."""
     one, data, was = Kind(kind.op, kind.type), c.vtuple("Rb", kind.many), c.vtemp(kind.many)
-    name = _name(one)
+    name = native_name(one)
     space = "flat" if flat else "global"
     for i in range(kind.many):
         place, operand = Address(at.v, at.s, at.imm + 4 * i), V(data.index + i)
@@ -168,7 +170,7 @@ def _global_words(c: RuleEmitter, kind: Kind, at: Address, flat: bool) -> None:
             c.raw(Inst(f"{space}_atomic_{name}", (old, *args), imm=place.imm, glc=True))
             continue
         with c.scope():
-            c.emit("v_mov_b32", old, _global_loop(c, one, place, flat, operand))
+            c.emit("v_mov_b32", old, global_loop(c, one, place, flat, operand))
     _give(c, was, kind.many)
 
 
@@ -203,10 +205,26 @@ def _combine(c: RuleEmitter, kind: Kind) -> Callable[[V, V, V], None]:
 
     def combined(new: V, old: V, operand: V) -> None:
         c.emit(op, new, old, operand)
+        if (kind.op, kind.type) == ("ADD", "f64"):
+            _keep_nan(c, new, old, operand)
         if (nan := _NANS.get(kind.type)) is not None:  # memory is read as bits
             one_nan(c, new, new, nan)
 
     return combined
+
+
+def _keep_nan(c: RuleEmitter, new: V, old: V, operand: V) -> None:
+    """A sum's NaN becomes the operand's, or else the old value's, unchanged (docs/errata.md)."""
+    done, nan = c.k.label("number"), c.stemp()
+    c.emit("v_cmp_u_f64", VCC, new, new)
+    c.branch("s_cbranch_vccz", done)
+    c.emit("v_cndmask_b32", part(new, 0), part(new, 0), ZERO, VCC)
+    c.emit("v_cndmask_b32", part(new, 1), part(new, 1), c.to_v(I(NAN64 >> 32)), VCC)
+    for source in (old, operand):
+        c.emit("v_cmp_u_f64", nan, source, source)
+        for word in range(2):
+            c.emit("v_cndmask_b32", part(new, word), part(new, word), part(source, word), nan)
+    c.mark(done)
 
 
 def _combine_bf16(c: RuleEmitter, op: str, new: V, old: V, operand: V) -> None:
@@ -236,7 +254,7 @@ def _combine_bf16(c: RuleEmitter, op: str, new: V, old: V, operand: V) -> None:
     bfloat.packed(c, new, *parts)
 
 
-def _global_loop(c: RuleEmitter, kind: Kind, at: Address, flat: bool, operand: V) -> V:
+def global_loop(c: RuleEmitter, kind: Kind, at: Address, flat: bool, operand: V) -> V:
     """A compare-and-swap loop; returns the old value."""
     n = kind.words
     combine = _combine(c, kind)
@@ -294,7 +312,7 @@ def atoms(c: RuleEmitter) -> None:
         dst = c.dst_last()
         c.raw(Inst(f"ds_storexchg_rtn_b{32 * n}", (dst, address, c.vtuple("Rb", n)), imm=imm))
         return
-    name = _name(kind)
+    name = native_name(kind)
     if name is None:
         _shared_loop(c, kind, address, imm)
         return

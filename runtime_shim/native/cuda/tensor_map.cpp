@@ -13,9 +13,10 @@ constexpr uint64_t kLargest = 1 << 27;   // elements of a dimension
 constexpr uint64_t kShared = 1 << 18;    // bytes: a box of so many is an error
 constexpr uint64_t kBlock = 232448;      // the most a block has: a column of 131,072 bytes is none, of 261,120 an error
 constexpr uint32_t kRanks = 5;
+constexpr uint32_t kTypeBit = 24;
 constexpr uint32_t kWithin = 8;  // a flag: all of the pixels' window is in the tensor
 
-// The layout of lowering/rules/memory/tensor_box.py and tensor_pixels.py.
+// The layout of lowering/rules/memory/tensor/box.py and pixels.py.
 struct Map {
   uint64_t address;
   uint32_t magic, flags;
@@ -116,7 +117,7 @@ Map encoded(const Tensor &t, uint32_t magic) {
   map.magic = magic + t.rank;
   const uint32_t size = kSizes[t.type];
   const uint32_t unit = size == 1 ? 0 : size == 2 ? 1 : 2;
-  map.flags = unit | (size == 8 ? 4 : 0) | (4 + t.swizzle) << 4;
+  map.flags = unit | (size == 8 ? 4 : 0) | (4 + t.swizzle) << 4 | t.type << kTypeBit;
   for (uint32_t i = 0; i < t.rank; ++i) {
     map.elements[i] = static_cast<uint32_t>(t.elements[i]);
     if (i) map.strides[i - 1] = t.strides[i - 1];

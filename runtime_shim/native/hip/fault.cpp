@@ -29,6 +29,7 @@ const char *trap_text(uint64_t number) {
     case 0x53: return " (a matrix instruction that only some lanes of a warp execute)";
     case 0x54: return " (a matrix descriptor with a base offset)";
     case 0x55: return " (not a tensor map of cuTensorMapEncode*, or a copy that its map does not allow)";
+    case 0x56: return " (a reduction by a tensor map of a type that has no such operation)";
     default: return "";
   }
 }

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sassxlate.disasm.containers.cubin import parse_cubin
 from sassxlate.disasm.containers.values import Cubin
 from sassxlate.errors import EmulatorError
-from sassxlate.lowering.rules.memory.tensor_box import MAGIC
+from sassxlate.lowering.rules.memory.tensor.box import MAGIC
 from tests.disasm.sass.interpreter.launches import Prepared
 
 SOURCE = Path(__file__).with_name("tensor_copies.cu")

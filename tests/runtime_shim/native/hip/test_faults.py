@@ -57,6 +57,7 @@ print(hip.hipGetDeviceCount(byref(n)), n.value, hip.hipDriverGetVersion(byref(n)
         ("launch(2, 3)", 719, r"SX0663: .* trap 0x2, .*"),
         ("launch(0x51, 3)", 719, r"SX0663: .* trap 0x51 \(no lane can go on.*\), lane .*"),
         ("launch(0x55, 3)", 719, r"SX0663: .* trap 0x55 \(not a tensor map of cuTensorMapEncode.*"),
+        ("launch(0x56, 3)", 719, r"SX0663: .* trap 0x56 \(a reduction by a tensor map of a type.*"),
         ("launch(0x10000, 4)", 700, r"SX0664: .*"),
         ("launch(0x10000, 5)", 700, r"SX0665: .*"),
         ("launch(0, 6)", 719, r"SX0666: .*"),

@@ -1,5 +1,6 @@
 """Copies between global tensors and shared memory by tensor maps (UTMALDG, UTMASTG): of tiles
-(``tensor_box.py``) and of columns of pixels (``tensor_pixels.py``)."""
+(``box.py``) and of columns of pixels (``pixels.py``); reductions (UTMAREDG) of tiles
+(``reductions.py``)."""
 
 from __future__ import annotations
 
@@ -9,16 +10,16 @@ from sassxlate.disasm.rdna3.instruction import I, Inst
 from sassxlate.disasm.sass.instruction import Reg
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
 from sassxlate.lowering.rules.memory.asynchronous import bytes_arrive, nothing
-from sassxlate.lowering.rules.memory.tensor_box import TensorCopy
-from sassxlate.lowering.rules.memory.tensor_pixels import PixelCopy
+from sassxlate.lowering.rules.memory.tensor.box import TensorCopy
+from sassxlate.lowering.rules.memory.tensor.pixels import PixelCopy
+from sassxlate.lowering.rules.memory.tensor.reductions import TensorReduction
 from sassxlate.lowering.rules.rule import Rule, knowing
 from sassxlate.lowering.target import EXEC
 
 
-def _tensor(c: RuleEmitter, inwards: bool) -> None:
-    done = c.k.label("Lnone")
+def _tensor(c: RuleEmitter, it: TensorCopy) -> None:
+    inwards, done = it.inwards, c.k.label("Lnone")
     c.branch("s_cbranch_execz", done)
-    it = (PixelCopy if c.ins.has("IM2COL") else TensorCopy)(c, inwards)
     it.read()
     it.describe()
     it.copy()
@@ -39,24 +40,33 @@ def _tensor(c: RuleEmitter, inwards: bool) -> None:
 def load(c: RuleEmitter) -> None:
     """UTMALDG: once per warp; the box's bytes arrive at the barrier, also those outside of the
     tensor.  In a cluster of one block .MULTICAST is a copy to that block."""
-    _tensor(c, True)
+    _tensor(c, (PixelCopy if c.ins.has("IM2COL") else TensorCopy)(c, inwards=True))
 
 
 def store(c: RuleEmitter) -> None:
     """UTMASTG: once per warp."""
-    _tensor(c, False)
+    _tensor(c, (PixelCopy if c.ins.has("IM2COL") else TensorCopy)(c, inwards=False))
+
+
+def reduce(c: RuleEmitter) -> None:
+    """UTMAREDG: once per warp."""
+    if c.ins.has("IM2COL"):
+        raise c.refuse("a reduction of pixels")
+    _tensor(c, TensorReduction(c))
 
 
 # The modifiers that each rule translates or refuses.
 KNOWN: Mapping[str, str] = {
     "UTMALDG": "1D 2D 3D 4D 5D IM2COL MULTICAST",
     "UTMASTG": "1D 2D 3D 4D 5D IM2COL",
+    "UTMAREDG": "1D 2D 3D 4D 5D IM2COL ADD MIN MAX INC DEC AND OR XOR",
     "UTMACCTL": "IV PF IVALL",
 }
 RULES: tuple[Rule, ...] = knowing(
     KNOWN,
     Rule("utmaldg", "UTMALDG", load, temporaries=32),
     Rule("utmastg", "UTMASTG", store, temporaries=32),
+    Rule("utmaredg", "UTMAREDG", reduce, temporaries=48),
     # The cache of tensor maps, which are read from memory each time.
     Rule("utmacctl", "UTMACCTL", nothing),
 )

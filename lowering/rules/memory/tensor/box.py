@@ -5,7 +5,7 @@ them (``runtime_shim/native/cuda/tensor_map.cpp``), and a copy traps if they are
 
     0, 1     address          2        MAGIC + rank
     3        bits 0-1 logarithm of a unit of at most 4 bytes, bit 2 two units an element,
-             bits 4-7 logarithm of the swizzle's size (4: none)
+             bits 4-7 logarithm of the swizzle's size (4: none), bits 24-27 CUtensorMapDataType
     4-8      elements of each dimension, at most 2**27
     9-13     the box, elements of each dimension
     14-21    bytes from one element to the next of dimensions 1 to 4, 64 bits each
@@ -22,6 +22,8 @@ swizzle is one of addresses in shared memory, wherever the box begins there.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from sassxlate.disasm.rdna3.instruction import I, Inst, S, V
@@ -235,9 +237,30 @@ class TensorCopy:
         c = self.c
         kind = {1: "u8", 2: "u16", 4: "b32"}[size]
         store = {1: "b8", 2: "b16", 4: "b32"}[size]
+
+        def moved(place: V, now: S) -> None:
+            if self.inwards:
+                c.emit("v_mov_b32", self.data, ZERO)
+                c.raw(Inst("s_mov_b32", (EXEC, now)))
+                c.raw(Inst(f"global_load_{kind}", (self.data, self.far, NULL), glc=True))
+                c.raw(Inst("s_mov_b32", (EXEC, self.left)))
+                c.raw(Inst(f"ds_store_{store}", (place, self.data)))
+            else:
+                c.raw(Inst(f"ds_load_{kind}", (self.data, place)))
+                c.raw(Inst("s_mov_b32", (EXEC, now)))
+                c.raw(Inst(f"global_store_{store}", (self.far, self.data, NULL)))
+                c.raw(Inst("s_mov_b32", (EXEC, self.left)))
+
+        self.steps(size, 1, moved)
+
+    def steps(self, size: int, units: int, step: Callable[[V, S], None]) -> None:
+        """Goes along this lane's row in steps of ``size`` bytes, so many units each.  ``step`` gets
+        the place in shared memory and the lanes in the tensor; EXEC is ``left`` before and after.
+        """
+        c = self.c
         again, end = c.k.label("Lunit"), c.k.label("Lrow")
         with c.scope():
-            x, now, mask, carry = (c.stemp() for _ in range(4))
+            x, now, mask = (c.stemp() for _ in range(3))
             place = c.vtemp()
             c.raw(Inst("s_bfe_u32", (mask, self.flags, I(4 << 16 | 4))))
             c.raw(Inst("s_lshl_b32", (mask, I(1), mask)))
@@ -252,22 +275,14 @@ class TensorCopy:
             c.emit("v_lshrrev_b32", place, I(3), self.at)
             c.emit("v_and_b32", place, mask, place)
             c.emit("v_xor_b32", place, self.at, place)
-            if self.inwards:
-                c.emit("v_mov_b32", self.data, ZERO)
-                c.raw(Inst("s_mov_b32", (EXEC, now)))
-                c.raw(Inst(f"global_load_{kind}", (self.data, self.far, NULL), glc=True))
-                c.raw(Inst("s_mov_b32", (EXEC, self.left)))
-                c.raw(Inst(f"ds_store_{store}", (place, self.data)))
-            else:
-                c.raw(Inst(f"ds_load_{kind}", (self.data, place)))
-                c.raw(Inst("s_mov_b32", (EXEC, now)))
-                c.raw(Inst(f"global_store_{store}", (self.far, self.data, NULL)))
-                c.raw(Inst("s_mov_b32", (EXEC, self.left)))
+            with c.scope():
+                step(place, now)
             c.emit("v_add_nc_u32", self.at, I(size), self.at)
-            to, top = V(self.far.index), V(self.far.index + 1)
-            c.emit("v_add_co_u32", to, carry, to, c.to_v(I(size)))
-            c.emit("v_add_co_ci_u32", top, carry, top, c.to_v(ZERO), carry)
-            c.raw(Inst("s_add_u32", (x, x, I(1))))
+            with c.scope():
+                to, top, carry = V(self.far.index), V(self.far.index + 1), c.stemp()
+                c.emit("v_add_co_u32", to, carry, to, c.to_v(I(size)))
+                c.emit("v_add_co_ci_u32", top, carry, top, c.to_v(ZERO), carry)
+            c.raw(Inst("s_add_u32", (x, x, I(units))))
             c.branch("s_branch", again)
             c.mark(end)
 
@@ -282,20 +297,30 @@ class TensorCopy:
         c.raw(Inst("s_mov_b32", (EXEC, self.left)))
         c.branch("s_cbranch_execz", done)
         self.place()
-        ways = [(n, c.k.label("Lsize")) for n in (1, 2, 4)]
-        next_ = c.k.label("Lnext")
-        with c.scope():
-            size = c.stemp()
-            c.raw(Inst("s_and_b32", (size, self.flags, I(3))))
-            for n, way in ways:
-                c.raw(Inst("s_cmp_eq_u32", (size, I(n.bit_length() - 1))))
-                c.branch("s_cbranch_scc1", way)
-            c.raw(Inst("s_trap", (), imm=TRAP_MAP))
-        for n, way in ways:
-            c.mark(way)
-            self.units(n)
-            c.branch("s_branch", next_)
-        c.mark(next_)
+        self.along_row()
         c.emit("v_add_nc_u32", self.row, I(32), self.row)
         c.branch("s_branch", again)
         c.mark(done)
+
+    def along_row(self) -> None:
+        """The units of this lane's row, of the map's size."""
+        sizes = {n.bit_length() - 1: partial(self.units, n) for n in (1, 2, 4)}
+        self.ways(I(3), sizes, TRAP_MAP)
+
+    def ways(self, field: I, ways: Mapping[int, Callable[[], None]], trap: int) -> None:
+        """Code by a field of the map's flags, a mask; a trap for another value."""
+        c = self.c
+        labels = {value: c.k.label("Lway") for value in ways}
+        next_ = c.k.label("Lnext")
+        with c.scope():
+            found = c.stemp()
+            c.raw(Inst("s_and_b32", (found, self.flags, field)))
+            for value, label in labels.items():
+                c.raw(Inst("s_cmp_eq_u32", (found, I(value))))
+                c.branch("s_cbranch_scc1", label)
+            c.raw(Inst("s_trap", (), imm=trap))
+        for value, code in ways.items():
+            c.mark(labels[value])
+            code()
+            c.branch("s_branch", next_)
+        c.mark(next_)

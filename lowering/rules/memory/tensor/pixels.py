@@ -28,7 +28,7 @@ from typing import Final
 
 from sassxlate.disasm.rdna3.instruction import I, Inst, S, V
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
-from sassxlate.lowering.rules.memory.tensor_box import BOX, TensorCopy
+from sassxlate.lowering.rules.memory.tensor.box import BOX, TensorCopy
 from sassxlate.lowering.target import ZERO
 
 PIXELS: Final = 0x53585450

@@ -1,0 +1,1 @@
+"""Copies and reductions between global tensors and shared memory, by tensor maps."""
