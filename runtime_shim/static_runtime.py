@@ -58,6 +58,7 @@ class Signature:
     digest: str
     masks: tuple[tuple[int, int], ...]  # (start, end), sorted
     entries: tuple[tuple[int, str], ...]  # offsets and names of the public functions
+    absent: tuple[str, ...]  # those of a neighbouring release that were not found in this one
 
     def same(self, block: memoryview) -> bool:
         """Whether the bytes that a linker leaves alone are those of the release."""
@@ -90,7 +91,9 @@ def signatures() -> tuple[Signature, ...]:
     for path in sorted((Path(__file__).parent / "signatures").glob("*.sig")):
         lines = path.read_text("ascii").splitlines()
         rows = dict(
-            line.split(" ", 1) for line in lines if not line.startswith(("#", "entry ", "end"))
+            line.split(" ", 1)
+            for line in lines
+            if not line.startswith(("#", "entry ", "quiet ", "absent ", "end"))
         )
         entries = (line.split() for line in lines if line.startswith("entry "))
         anchor, value = rows["anchor"].split()
@@ -103,6 +106,7 @@ def signatures() -> tuple[Signature, ...]:
                 rows["digest"],
                 tuple(_masks(rows["mask"])),
                 tuple((int(offset, 16), name) for _, offset, name in entries),
+                tuple(line.split()[1] for line in lines if line.startswith("absent ")),
             )
         )
     return tuple(found)
@@ -144,7 +148,11 @@ def _runtime(elf: Elf) -> Runtime:
     for signature, same, _ in _anchors(elf):
         near = True
         if same:
-            return Runtime("known", f"statically linked CUDA runtime {signature.release}: replaced")
+            text = f"statically linked CUDA runtime {signature.release}: replaced"
+            if signature.absent:
+                count = len(signature.entries)
+                text += f", {count} functions; not known (SX0766): {', '.join(signature.absent)}"
+            return Runtime("known", text)
     names = b"".join(bytes(s.data) for s in elf.sections if s.name == ".strtab")
     if _INTERNAL.search(names):
         major = next((major for has, major in _MARKERS if all(m in names for m in has)), None)

@@ -439,4 +439,13 @@ entry 73630 cudaVDPAUGetDevice
 entry 73830 cudaVDPAUSetVDPAUDevice
 entry 73a30 cudaGraphicsVDPAURegisterVideoSurface
 entry 73c30 cudaGraphicsVDPAURegisterOutputSurface
+quiet 164f0
+quiet 257e0
+quiet 753f0
+quiet 78120
+quiet 789d0
+quiet 7a840
+quiet 7c570
+quiet 7c5c0
+absent __cudaGetKernel
 end

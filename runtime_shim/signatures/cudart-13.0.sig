@@ -426,4 +426,13 @@ entry 6d5e0 cudaVDPAUGetDevice
 entry 6d7f0 cudaVDPAUSetVDPAUDevice
 entry 6da00 cudaGraphicsVDPAURegisterVideoSurface
 entry 6dc10 cudaGraphicsVDPAURegisterOutputSurface
+quiet 16a90
+quiet 2a980
+quiet 6f3e0
+quiet 72120
+quiet 729d0
+quiet 74840
+quiet 76590
+quiet 765e0
+absent __cudaGetProcAddress
 end

@@ -459,4 +459,16 @@ entry 7ecd0 cudaVDPAUGetDevice
 entry 7eee0 cudaVDPAUSetVDPAUDevice
 entry 7f0f0 cudaGraphicsVDPAURegisterVideoSurface
 entry 7f300 cudaGraphicsVDPAURegisterOutputSurface
+quiet 2e3c0
+quiet 32a10
+quiet 80d70
+quiet 83a90
+quiet 84320
+quiet 86b70
+quiet 88f70
+quiet 88fc0
+absent __cudaGetProcAddress
+absent cudaSubgridWorkerGridCreate
+absent cudaSubgridWorksetCreate
+absent cudaSubgridCreate
 end

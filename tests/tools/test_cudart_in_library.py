@@ -10,6 +10,7 @@ import pytest
 
 from tools.generate.cudart_in_library import (
     Archive,
+    Outside,
     Reference,
     derive,
     exported,
@@ -91,6 +92,29 @@ def test_a_function_that_is_not_there_is_no_entry() -> None:
     block, absent = derive(_archive(), bytes(library), bytes(library))
     assert absent == (NAMES[2],)
     assert [name for _, name in block.entries] == [NAMES[0], NAMES[1], NAMES[3]]
+
+
+def _start(called: int, at: int) -> bytes:
+    """Code at ``at`` that calls a function."""
+    return b"\x55\x48\xe8" + (called - at - 7).to_bytes(4, "little", signed=True) + b"\x5d\xc3"
+
+
+def test_what_the_start_calls_is_quiet() -> None:
+    """It is found by the code that calls it, also where the function itself differs."""
+    archive = replace(_archive(), outside=(Outside(_start(4, 0), (3,), ((3, 2 * _ROOM),)),))
+    library, called = bytearray(_library([0, 1, 2, 3])), 0x1000 + 2 * _ROOM + 64
+    with pytest.raises(SignatureError, match="0 places have the code that refers to 0x200"):
+        derive(archive, bytes(library), bytes(library))
+    library[0x2800:0x2809] = _start(0x2F00, 0x2800)  # the same code, which calls another block's
+    library[0x2900:0x2909] = _start(called, 0x2900)
+    assert derive(archive, bytes(library), bytes(library))[0].quiet == (2 * _ROOM + 64,)
+    for at in range(called + 130, called + 190, 3):
+        library[at] ^= at & 0x7F | 1
+    block, _ = derive(archive, bytes(library), bytes(library))
+    assert (block.quiet, block.absent) == ((2 * _ROOM + 64,), (NAMES[2],))
+    library[0x2A00:0x2A09] = _start(called + 16, 0x2A00)
+    with pytest.raises(SignatureError, match="2 places"):
+        derive(archive, bytes(library), bytes(library))
 
 
 def test_contradictions_are_errors() -> None:

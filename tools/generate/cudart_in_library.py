@@ -11,7 +11,9 @@ A public function is an entry only if more than its shape says so: the text of i
 the archive's function refers to it, and the functions that it calls are those at the same places,
 or those that another such function calls where the archive's two call the same.
 With ``--shared``, the release's ``libcudart.so`` says so too: it has the names of its functions.
-Any contradiction is an error; a function that is not there is no entry, and is printed.
+Any contradiction is an error; a function that is not there is no entry, but named (``absent``).
+The functions that the archive's other code calls when a library is loaded and closed (``quiet``)
+are found by that code, which has to be there: the detour lets nothing else of the block run.
 """
 
 # pyelftools has no types.
@@ -23,6 +25,7 @@ from __future__ import annotations
 import argparse
 import bisect
 import io
+import re
 import sys
 from collections import defaultdict
 from dataclasses import dataclass
@@ -47,6 +50,7 @@ from tools.generate.cudart_signatures import (
 
 _NEAR = 4  # anchors before and after a function whose distances are tried
 _RELATIVE = (2, 4)  # R_X86_64_PC32, R_X86_64_PLT32
+_OUTSIDE = ".text."  # how the names of other code begin
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +64,23 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
+class Outside:
+    """Code that is not in the block, the places of its relative fields, and those of them that
+    refer to functions of the block: (place, function)."""
+
+    text: bytes
+    fields: tuple[int, ...]
+    targets: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Archive:
     """A runtime's block, the offset and length of each function, and what the code refers to."""
 
     block: Block
     functions: tuple[tuple[int, int], ...]
     references: tuple[Reference, ...]
+    outside: tuple[Outside, ...] = ()
 
 
 def read_archive(data: bytes) -> Archive:
@@ -80,8 +95,22 @@ def read_archive(data: bytes) -> Archive:
         if s["st_info"]["type"] == "STT_FUNC" and s["st_shndx"] == index and s["st_size"]
     }
     references: list[Reference] = []
+    outside: list[Outside] = []
     for section in elf.iter_sections():
-        if not isinstance(section, RelocationSection) or section["sh_info"] != index:
+        if not isinstance(section, RelocationSection):
+            continue
+        of = elf.get_section(section["sh_info"])
+        if of.name.startswith(_OUTSIDE):
+            fields: list[int] = []
+            targets: list[tuple[int, int]] = []
+            for row in section.iter_relocations():
+                symbol = tables[0].get_symbol(row["r_info_sym"])
+                fields.append(row["r_offset"])
+                if symbol["st_shndx"] == index:
+                    targets.append((row["r_offset"], symbol["st_value"] + row["r_addend"] + 4))
+            if targets:
+                outside.append(Outside(of.data(), tuple(fields), tuple(targets)))
+        if section["sh_info"] != index:
             continue
         for row in section.iter_relocations():
             if row["r_info_type"] not in _RELATIVE:
@@ -93,7 +122,7 @@ def read_archive(data: bytes) -> Archive:
             elif symbol["st_info"]["type"] == "STT_SECTION":
                 text = elf.get_section(symbol["st_shndx"]).data()[place : place + 64]
                 references.append(Reference(row["r_offset"], None, text.split(b"\0")[0]))
-    return Archive(block, tuple(sorted(functions.items())), tuple(references))
+    return Archive(block, tuple(sorted(functions.items())), tuple(references), tuple(outside))
 
 
 def kept_bytes(block: Block) -> bytes:
@@ -211,6 +240,35 @@ def confirmed(archive: Archive, placed: dict[int, int], code: bytes, file: bytes
     return sure & names.keys()
 
 
+def quiet_places(archive: Archive, placed: dict[int, int], code: bytes, ends: range) -> set[int]:
+    """Places of what the code outside of the block refers to; ``ends`` is where the block is.
+
+    Raises:
+        SignatureError: that code is not there, or at several places that disagree.
+    """
+    places: set[int] = set()
+    for part in archive.outside:
+        pattern, at = b"", 0
+        for field in part.fields:
+            pattern += re.escape(part.text[at:field]) + b".{4}"
+            at = field + 4
+        found: set[tuple[int, ...]] = set()
+        for match in re.finditer(b"(?s)" + pattern + re.escape(part.text[at:]), code):
+            there: list[int] = []
+            for field, function in part.targets:
+                end = match.start() + field + 4
+                place = end + int.from_bytes(code[end - 4 : end], "little", signed=True)
+                if place in ends and placed.get(function, place) == place:
+                    there.append(place)
+            if len(there) == len(part.targets):
+                found.add(tuple(there))
+        if len(found) != 1:
+            what = ", ".join(hex(function) for _, function in part.targets)
+            raise SignatureError(f"{len(found)} places have the code that refers to {what}")
+        places.update(*found)
+    return places
+
+
 def exported(shared: bytes) -> dict[str, bytes]:
     """The code of each function that a shared runtime exports."""
     elf = ELFFile(io.BytesIO(shared))
@@ -281,12 +339,15 @@ def derive(archive: Archive, code: bytes, file: bytes) -> tuple[Block, tuple[str
             if low < high:  # the first one may end before
                 masks.append((low - start + there, high - start + there))
     names = dict(archive.block.entries)
+    absent = tuple(names[start] for start in sorted(names) if start not in entries)
     block = Block(
         code[first:last],
         merge((max(0, low - first), high - first) for low, high in masks),
         tuple(sorted((placed[start] - first, names[start]) for start in entries)),
+        tuple(sorted(at - first for at in quiet_places(archive, placed, code, range(first, last)))),
+        absent,
     )
-    return block, tuple(names[start] for start in sorted(names) if start not in entries)
+    return block, absent
 
 
 def executable(library: bytes) -> bytes:

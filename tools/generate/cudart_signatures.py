@@ -12,6 +12,11 @@ change, and hashes.
     digest HASH          BLAKE2b-256 of the whole block with the changeable bytes as zeros
     mask BASE64          those bytes, as pairs (bytes kept, bytes masked) of LEB128 numbers
     entry OFFSET NAME    a public function
+    quiet OFFSET         one that the runtime's start or end calls, which does nothing instead
+    absent NAME          a public function of a neighbouring release that was not found
+
+The last two are in signatures by ``cudart_in_library.py`` alone.  Where there are any, the detour
+overwrites the whole block, so a function that is no entry cannot run.
 """
 
 # pyelftools has no types.
@@ -75,6 +80,8 @@ class Block:
     text: bytes
     masks: tuple[tuple[int, int], ...]  # (start, end), sorted and apart
     entries: tuple[tuple[int, str], ...]  # (offset, name), public functions by offset
+    quiet: tuple[int, ...] = ()  # offsets
+    absent: tuple[str, ...] = ()  # names
 
     def masked(self) -> bytes:
         """The text with every byte that a linker may change as zero."""
@@ -229,6 +236,8 @@ def render(block: Block, release: str, source: str) -> str:
         f"digest {hashlib.blake2b(block.masked(), digest_size=32).hexdigest()}",
         f"mask {encode_masks(block.masks)}",
         *(f"entry {at:x} {name}" for at, name in block.entries),
+        *(f"quiet {at:x}" for at in block.quiet),
+        *(f"absent {name}" for name in block.absent),
         "end",
     ]
     return "\n".join(lines) + "\n"

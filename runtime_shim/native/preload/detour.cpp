@@ -20,6 +20,7 @@
 #include "near.h"
 #include "report.h"
 #include "sanitizers.h"
+#include "seal.h"
 
 namespace sx::preload {
 namespace {
@@ -34,6 +35,9 @@ struct Detour {
   bool instance;        // whether each image has one of its own
   std::vector<std::string> names;
   std::atomic<void *> *slots;
+  Sealed sealed;
+  std::string release;
+  uintptr_t bias;           // of the image
   void *runtime = nullptr;  // the handle of ours, from the first call on
   std::recursive_mutex mutex{};
 };
@@ -93,7 +97,9 @@ void *load_runtime(Detour *detour) {
 }  // namespace
 
 // What a slot's first call reaches, through sx_bind_entry.
-extern "C" __attribute__((visibility("hidden"), used)) void *sx_bind(Detour *detour, size_t index) {
+// `back` is where the call returns to.
+extern "C" __attribute__((visibility("hidden"), used)) void *sx_bind(Detour *detour, size_t index, const unsigned char *back) {
+  if (index == detour->names.size()) refuse_unknown(detour->object, detour->release, detour->sealed, back, detour->bias);
   const std::string &name = detour->names[index];
   void *function = dlsym(load_runtime(detour), name.c_str());
   if (!function)
@@ -104,7 +110,7 @@ extern "C" __attribute__((visibility("hidden"), used)) void *sx_bind(Detour *det
 
 extern "C" __attribute__((visibility("hidden"))) void sx_bind_entry();
 
-// On the stack: the detour, the index, then the caller's return address.  Every register that can carry an
+// On the stack: the detour, the index, then the caller's return address, which sx_bind gets, too.  Every register that can carry an
 // argument is kept.
 asm(R"(
   .pushsection .text
@@ -134,6 +140,7 @@ sx_bind_entry:
   movaps %xmm7, 176(%rsp)
   mov 8(%rbp), %rdi
   mov 16(%rbp), %rsi
+  mov 24(%rbp), %rdx
   call sx_bind
   mov %rax, %r11
   mov 0(%rsp), %rdi
@@ -187,18 +194,24 @@ SX_UNSANITIZED void copy_code(unsigned char *to, const unsigned char *from, size
   for (size_t i = 0; i < size; ++i) const_cast<volatile unsigned char *>(to)[i] = from[i];
 }
 
-// Writes the jumps, page by page opened for writing together.
+// Writes the jumps, page by page opened for writing together; what is sealed jumps to the stub after the entries'.
 bool write_jumps(const Match &match, unsigned char *code) {
   uintptr_t low = UINTPTR_MAX, high = 0;
   for (const Entry &entry : match.entries) {
     low = std::min(low, reinterpret_cast<uintptr_t>(entry.address));
     high = std::max(high, reinterpret_cast<uintptr_t>(entry.address) + kJump);
   }
+  const Sealed &sealed = match.sealed;
+  if (sealed.length) {
+    low = std::min(low, reinterpret_cast<uintptr_t>(sealed.start));
+    high = std::max(high, reinterpret_cast<uintptr_t>(sealed.start) + sealed.length);
+  }
   low &= ~(kPage - 1);
   void *start = reinterpret_cast<void *>(low);
   size_t size = round_up(high - low);
   // Never writable and executable at once; nothing in these pages runs before the image's constructors.
   if (mprotect(start, size, PROT_READ | PROT_WRITE)) return false;
+  if (sealed.length) seal(match, code + match.entries.size() * kStub);
   for (size_t i = 0; i < match.entries.size(); ++i) {
     unsigned char *at = match.entries[i].address, jump[kJump] = {0xe9};
     put32(jump + 1, code + i * kStub - (at + kJump));
@@ -248,14 +261,16 @@ void redirect(const Image &image, const Match &match) {
   if (!can_read(path)) refuse("SX0763", path, "cannot be read");
   if (!have_room(match)) refuse("SX0762", image.path, "the functions to redirect lie too close together");
 
-  size_t count = match.entries.size();
+  // One stub more for what is sealed.
+  size_t count = match.entries.size() + (match.sealed.length ? 1 : 0);
   size_t code_size = round_up(count * kStub + 32), slots_size = round_up(count * sizeof(void *));
   unsigned char *region = map_near(image, code_size + slots_size);
   if (!region) refuse("SX0762", image.path, "no memory near its code for the jumps");
 
   // A runtime in a library has a state of its own; the program itself has the file, so that debuggers find it.
   Detour *detour = new Detour{image.path, library, is_runtime && !image.executable, {},
-                              reinterpret_cast<std::atomic<void *> *>(region + code_size)};
+                              reinterpret_cast<std::atomic<void *> *>(region + code_size), match.sealed, match.release,
+                              image.bias};
   for (const Entry &entry : match.entries) detour->names.emplace_back(entry.name);
   write_stubs(region, detour, count);
   if (mprotect(region, code_size, PROT_READ | PROT_EXEC) || !write_jumps(match, region))

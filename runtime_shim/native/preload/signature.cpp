@@ -23,7 +23,7 @@ constexpr size_t kAnchorBytes = 32;
 constexpr size_t kAnchorStep = 16;
 
 struct Signature {
-  std::string_view release, digest, mask, entries;  // `entries`: the lines "entry OFFSET NAME"
+  std::string_view release, digest, mask, functions;  // the lines "entry", "quiet" and "absent"
   size_t length = 0, anchor = 0;
   uint64_t hash = 0;
 };
@@ -61,11 +61,11 @@ std::vector<Signature> parse() {
   while (!text.empty()) {
     const char *at = text.data();
     std::string_view line = take_line(text);
-    if (line.substr(0, 6) == "entry ") {
+    if (line.substr(0, 6) == "entry " || line.substr(0, 6) == "quiet " || line.substr(0, 7) == "absent ") {
       // Empty, but at its place: it grows by the lines that follow.
-      if (s.entries.empty()) s.entries = std::string_view(at, 0);  // NOLINT(bugprone-string-constructor)
+      if (s.functions.empty()) s.functions = std::string_view(at, 0);  // NOLINT(bugprone-string-constructor)
       // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): its length is given
-      s.entries = std::string_view(s.entries.data(), static_cast<size_t>(text.data() - s.entries.data()));
+      s.functions = std::string_view(s.functions.data(), static_cast<size_t>(text.data() - s.functions.data()));
     } else if (take_prefix(line, "release ")) {
       s.release = line;
     } else if (take_prefix(line, "length ")) {
@@ -162,13 +162,23 @@ void fill(const Signature &s, const unsigned char *block, Match &out) {
   out.release = std::string(s.release);
   out.major = atoi(out.release.c_str());
   out.entries.clear();
-  std::string_view text = s.entries;
+  out.sealed = Sealed();
+  auto *start = const_cast<unsigned char *>(block);
+  std::string_view text = s.functions;
   while (!text.empty()) {
     std::string_view line = take_line(text);
-    take_prefix(line, "entry ");
-    size_t offset = take_hex(line);
-    out.entries.push_back({line, const_cast<unsigned char *>(block + offset)});
+    if (take_prefix(line, "entry ")) {
+      size_t offset = take_hex(line);
+      out.entries.push_back({line, start + offset});
+    } else if (take_prefix(line, "quiet ")) {
+      out.sealed.quiet.push_back(start + take_hex(line));
+    } else if (take_prefix(line, "absent ")) {
+      out.sealed.absent.push_back(line);
+    }
   }
+  if (out.sealed.quiet.empty() && out.sealed.absent.empty()) return;
+  out.sealed.start = start;
+  out.sealed.length = s.length;
 }
 
 }  // namespace

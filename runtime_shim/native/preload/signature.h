@@ -15,6 +15,14 @@ struct Entry {
   unsigned char *address;
 };
 
+// The code of a runtime of which not every public function is known: nothing of it may run but jumps to ours.
+struct Sealed {
+  unsigned char *start = nullptr;
+  size_t length = 0;                     // 0: all are known
+  std::vector<unsigned char *> quiet;    // functions that its start and end call, which do nothing instead
+  std::vector<std::string_view> absent;  // those of a neighbouring release that are not known
+};
+
 // A runtime found in an image, or another library of NVIDIA's that is replaced.
 struct Match {
   int major = 0;         // of a runtime: 11, 12 or 13, which of our libraries takes its place
@@ -22,6 +30,7 @@ struct Match {
   std::string release;   // "13.0.48 13.0.88": the public releases that have exactly this code
   std::vector<Entry> entries;
   std::deque<std::string> names;  // of entries that were found by symbol: theirs refer to these
+  Sealed sealed;
 };
 
 // Looks for a known runtime in [start, start + size).  `near` is set where one was almost found: its anchor is
