@@ -256,4 +256,5 @@ def image(kernel: Kernel, selected: Selected, program: Program) -> KernelImage:
         private_segment=selected.launch.private_size if selected.uses_private else 0,
         kernarg_size=selected.launch.kernarg_size,
         max_flat_workgroup_size=selected.launch.max_threads,
+        dynamic_stack=selected.launch.growing_stack,
     )

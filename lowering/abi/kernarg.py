@@ -15,19 +15,20 @@ from sassxlate.errors import LoweringError
 FillKind: TypeAlias = Literal[
     "blockdim.x", "blockdim.y", "blockdim.z", "griddim.x", "griddim.y", "griddim.z",
     "u32", "u64", "dynamic_shared", "gridid", "bank2", "bank3", "bank4", "textures",
-    "locks", "explicit_cluster", "reserved_shared",
+    "locks", "explicit_cluster", "reserved_shared", "stack_top",
 ]  # fmt: skip
 
 
-_WITH_VALUE = ("u32", "u64", "explicit_cluster", "reserved_shared")
+_WITH_VALUE = ("u32", "u64", "explicit_cluster", "reserved_shared", "stack_top")
 _ADDRESSES = ("bank2", "bank3", "bank4", "textures", "locks")
 
 
 @dataclass(frozen=True, slots=True)
 class Fill:
     """Writes the value named by ``kind`` to byte ``offset``; ``value`` is for u32 and u64, for
-    explicit_cluster, which a launch with clusters of its own makes 1, and for reserved_shared, to
-    which the size of dynamic shared memory is added, as a multiple of 16."""
+    explicit_cluster, which a launch with clusters of its own makes 1, for reserved_shared, to
+    which the size of dynamic shared memory is added, as a multiple of 16, and for stack_top, to
+    which a launch adds the bytes by which cudaLimitStackSize exceeds ``private_size``."""
 
     offset: int
     kind: FillKind
@@ -58,6 +59,11 @@ class LaunchInfo:
     fills: tuple[Fill, ...]
     heap: bool = False
     comes_apart: bool = False
+
+    @property
+    def growing_stack(self) -> bool:
+        """Whether the stack grows with the application's limit: the kernel recurses."""
+        return any(fill.kind == "stack_top" for fill in self.fills)
 
     def __str__(self) -> str:
         head = [
@@ -90,7 +96,7 @@ class LaunchInfo:
         for fill in self.fills:
             size = fill.size
             match fill.kind:
-                case "u32" | "u64" | "explicit_cluster":
+                case "u32" | "u64" | "explicit_cluster" | "stack_top":
                     value = fill.value
                 case "dynamic_shared":
                     value = dynamic_shared
@@ -121,13 +127,14 @@ class BankLayout:
     descriptor: int | None
     param_base: int
     constant3: int  # the generic address of constant bank 3, which debug code reads
-    param_pointer: int | None = None  # the generic address of the parameters
+    param_pointer: int | None = None  # the generic address of the parameters, or
+    bank_pointer: bool = False  # of the whole bank, to which code adds ``param_base``
 
 
-_LAYOUT_75 = BankLayout(0x0, 0xC, 0x18, 0x20, 0x28, 0x2C, 0x30, None, 0x160, 0x50)
-_LAYOUT_80 = BankLayout(0x0, 0xC, 0x18, 0x20, 0x28, 0x2C, 0x30, 0x118, 0x160, 0x50)
+_LAYOUT_75 = BankLayout(0x0, 0xC, 0x18, 0x20, 0x28, 0x2C, 0x30, None, 0x160, 0x50, 0x40, True)
+_LAYOUT_80 = BankLayout(0x0, 0xC, 0x18, 0x20, 0x28, 0x2C, 0x30, 0x118, 0x160, 0x50, 0x40, True)
 _LAYOUT_90 = BankLayout(0x0, 0xC, None, 0x20, 0x28, 0x2C, 0x30, 0x208, 0x210, 0xD0, 0x198)
-_LAYOUT_100 = BankLayout(0x360, 0x370, None, 0x2F8, 0x37C, 0x2AC, 0x140, 0x358, 0x380, 0x120)
+_LAYOUT_100 = BankLayout(0x360, 0x370, None, 0x2F8, 0x37C, 0x2AC, 0x140, 0x358, 0x380, 0x120, 0x348)
 
 LAYOUTS: dict[int, BankLayout] = {
     75: _LAYOUT_75,

@@ -297,9 +297,11 @@ class SourceReader:
         return None if half is None else self._grid_workspace(half)
 
     def _parameters(self, half: int, lay: BankLayout) -> S:
-        """The low or high word of the address of the parameters."""
-        low, high = self.stemp(), self.stemp()
+        """The low or high word of the address of the parameters, or of the bank."""
         start = self.target.kernarg
+        if lay.bank_pointer:
+            return sgprs(start.index + (1 if half else 0))
+        low, high = self.stemp(), self.stemp()
         self.raw(Inst("s_add_u32", (low, sgprs(start.index), I(lay.param_base))))
         self.raw(Inst("s_addc_u32", (high, sgprs(start.index + 1), ZERO)))
         return high if half else low

@@ -50,6 +50,7 @@ class KernelImage:
     max_flat_workgroup_size: int = 1024
     source: str = ""  # the SASS that its code came from, see source_map
     entry_state: Descriptor | bytes | None = None  # another than the one described above
+    dynamic_stack: bool = False  # scratch is what HIP's stack limit says, if that is more
 
     def descriptor(self, target: Target) -> bytes:
         """Its kernel descriptor, without the entry's place.
@@ -68,6 +69,7 @@ class KernelImage:
             vgprs=self.vgprs,
             user_sgpr_count=target.user_sgprs,
             enable_private_segment=self.private_segment > 0,
+            dynamic_stack=self.dynamic_stack,
         )
         return described.pack(target)
 
@@ -91,7 +93,7 @@ class KernelImage:
             ".sgpr_spill_count": 0,
             ".symbol": f"{self.name}.kd",
             ".uniform_work_group_size": 1,
-            ".uses_dynamic_stack": False,
+            ".uses_dynamic_stack": self.dynamic_stack,
             ".vgpr_count": self.vgprs,
             ".vgpr_spill_count": 0,
             ".wavefront_size": target.lanes,

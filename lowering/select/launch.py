@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from sassxlate.cfg import Cfg
+from sassxlate.cfg.spin_loops import recursive
 from sassxlate.disasm.containers.values import Kernel
 from sassxlate.disasm.sass.instruction import Const, Instruction
 from sassxlate.disasm.sass.traits import traits_of
@@ -132,6 +133,7 @@ def kernarg(
         uses_textures(cfg),
         uses_locks(cfg),
         (*cluster_fills(kernel, named), *_reserved_fills(cfg, polled, kernel.shared_size)),
+        recurses=stack_bytes(kernel, cfg) > 0 and recursive(cfg),
         most_threads=most_threads,
     )
     _refuse_unknown(kernel, lay, cfg, info)
@@ -175,6 +177,7 @@ def launch_info(
     locks: bool = False,
     others: Sequence[Fill] = (),
     *,
+    recurses: bool = False,
     most_threads: int,
 ) -> tuple[LaunchInfo, dict[int, int]]:
     """The kernarg layout, and for each constant bank the offset of its pointer in it."""
@@ -187,7 +190,8 @@ def launch_info(
     fills = [
         *(Fill(lay.block_dim + 4 * n, f"blockdim.{d}") for n, d in enumerate("xyz")),  # type: ignore[arg-type]
         *(Fill(lay.grid_dim + 4 * n, f"griddim.{d}") for n, d in enumerate("xyz")),  # type: ignore[arg-type]
-        Fill(lay.stack_top, "u32", stack),
+        # Spilled registers lie above the stack, at places that are in the code.
+        Fill(lay.stack_top, "stack_top" if recurses and not spill else "u32", stack),
         Fill(lay.grid_id, "gridid"),
         *(Fill(offset, f"bank{bank}") for bank, offset in offsets.items()),  # type: ignore[arg-type]
     ]

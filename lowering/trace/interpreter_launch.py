@@ -163,8 +163,8 @@ def replayed(cubin: Cubin, kernel: Kernel, launch: Mapping[str, str], recorded: 
     stack, grid_id, stack_top = 0, 1, bank_layout(kernel.arch).stack_top
     for key, value in launch.items():
         match key.split(" "):
-            case ["fill", offset, "u32"] if int(offset) == stack_top:
-                stack = int(value)
+            case ["fill", offset, "u32" | "stack_top"] if int(offset) == stack_top:
+                stack = word(stack_top, 4)
             case ["fill", offset] if value == "gridid":
                 grid_id = word(int(offset), 8)
             case ["fill", offset] if value in ("bank2", "bank3", "bank4"):

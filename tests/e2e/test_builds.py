@@ -29,6 +29,12 @@ def _sweep(*values: object) -> Any:
         ("saved_barriers", "-O3", 80),
         ("atomic128", "-O3", 90),
         ("clusters", "-O3", 90),
+        ("deep_recursion", "-O3", 80),
+        _sweep("deep_recursion", "-G", 90),
+        ("parameter_address", "-G", 80),
+        _sweep("parameter_address", "-G", 75),
+        _sweep("parameter_address", "-G", 90),
+        ("parameter_address", "-G", 120),
         ("tiles", "-G", 90),
         ("tiles", "-G", 80),  # the word is read at an index
         _sweep("tiles", "-O3", 80),

@@ -232,7 +232,8 @@ bool share_of_cache(size_t &value) {
 
 }  // namespace
 
-// A kernel's scratch is sized when it is translated, so a greater stack limit changes nothing but this number.
+// The stack limit is HIP's too, for kernels that recurse: only they have a dynamic stack.  The scratch of others is
+// sized when they are translated, and suffices.
 SX_API cuCtxSetLimit(int limit, size_t value) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
     // Results and roundings as measured on an H200.
@@ -242,6 +243,10 @@ SX_API cuCtxSetLimit(int limit, size_t value) {
     if (limit == CU_LIMIT_STACK_SIZE) {
       if (value > 262144) return CUDA_ERROR_INVALID_VALUE;
       value = (value + 15) / 16 * 16;
+      // HIP's never shrinks: launches that were prepared with the greater one may still come.
+      size_t &granted = current_context()->hip_stack;
+      if (value > granted && hip().hipDeviceSetLimit && hip().hipDeviceSetLimit(hipLimitStackSize, value) == hipSuccess)
+        granted = value;
     }
     if (limit == CU_LIMIT_PRINTF_FIFO_SIZE && value <= (size_t{1} << 40))
       value = std::max<size_t>((value + 255) / 256 * 256, 524288);

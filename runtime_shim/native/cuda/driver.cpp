@@ -108,6 +108,7 @@ Context::Context() {
 void Context::set_default_limits() {
   // The defaults of an H200 (measured), where the limit has a meaning here.
   limits[CU_LIMIT_STACK_SIZE] = 1024;
+  hip_stack = 0;
   limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 8650752;
   limits[CU_LIMIT_MALLOC_HEAP_SIZE] = 8388608;
   limits[CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 0;

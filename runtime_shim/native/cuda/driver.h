@@ -29,6 +29,7 @@ struct Context {
   int cache_config = 0;
   uint64_t id = 0;
   size_t limits[CU_LIMIT_COUNT];
+  size_t hip_stack;  // bytes of a lane's stack that HIP gives kernels that recurse; 0: what their code object says
 
   Context();
   void set_default_limits();

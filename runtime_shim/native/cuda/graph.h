@@ -93,6 +93,10 @@ bool is_capturing(CUstream stream);
 CUresult capture(CUstream stream, GraphWork work);
 // A call failed that `stream` was to capture: its graph would lack a node, so that none is made (901).
 void invalidate_capture(CUstream stream);
+// A call that is no operation of the stream (a query, a wait of the host): if the stream is captured, or the event is
+// one of captured work, there is none, and the capture is invalid from then on.
+bool refused_in_capture(CUstream stream);
+bool refused_as_captured(CUevent event);
 
 // An event that is recorded in a capturing stream, or waited for by one.  False: nothing is captured here, proceed.
 bool captured_record(CUevent event, CUstream stream, CUresult &result);

@@ -170,6 +170,23 @@ void invalidate_capture(CUstream stream) {
   if (Position *position = position_of(stream)) position->capture->invalid = true;
 }
 
+bool refused_in_capture(CUstream stream) {
+  if (nothing()) return false;
+  std::lock_guard<std::recursive_mutex> guard(graph_mutex());
+  Position *position = position_of(stream);
+  if (position) position->capture->invalid = true;
+  return position != nullptr;
+}
+
+bool refused_as_captured(CUevent event) {
+  if (nothing()) return false;
+  std::lock_guard<std::recursive_mutex> guard(graph_mutex());
+  auto found = events().find(event);
+  if (found == events().end()) return false;
+  found->second.capture->invalid = true;
+  return true;
+}
+
 bool captured_record(CUevent event, CUstream stream, CUresult &result) {
   if (nothing()) return false;
   std::lock_guard<std::recursive_mutex> guard(graph_mutex());

@@ -71,6 +71,12 @@ CUresult fill_value(Kernel &kernel, Device &device, const Shape &shape, const Fi
     case FillInfo::Kind::SharedWindow: value = kSharedWindow; break;
     case FillInfo::Kind::DynamicShared: value = shape.shared; break;
     case FillInfo::Kind::ReservedShared: value = fill.value + ((uint64_t{shape.shared} + 15) & ~uint64_t{15}); break;
+    case FillInfo::Kind::StackTop: {
+      // The whole of the scratch grows: HIP has the same limit (cuCtxSetLimit).
+      uint64_t stack = current_context()->hip_stack, has = kernel.launch.private_size;
+      value = fill.value + (stack > has ? stack - has : 0);
+      break;
+    }
     case FillInfo::Kind::GridId: value = grid_id++; break;
     case FillInfo::Kind::Bank2: return kernel.owner->section(device, kernel.info->bank2, value);
     case FillInfo::Kind::Bank3: return kernel.owner->bank(device, ".nv.constant3", value);

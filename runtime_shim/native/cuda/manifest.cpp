@@ -166,6 +166,7 @@ constexpr FillName kFills[] = {
     {"locks", FillInfo::Kind::Locks, false},
     {"explicit_cluster", FillInfo::Kind::ExplicitCluster, true},
     {"reserved_shared", FillInfo::Kind::ReservedShared, true},
+    {"stack_top", FillInfo::Kind::StackTop, true},
 };
 
 size_t fill_width(FillInfo::Kind kind) {

@@ -59,7 +59,8 @@ struct FillInfo {
     Textures,
     Locks,
     ExplicitCluster,
-    ReservedShared
+    ReservedShared,
+    StackTop
   } kind = Kind::U32;
   uint64_t offset = 0, value = 0;
 };

@@ -54,7 +54,7 @@ void run_callback(hipStream_t, hipError_t status, void *data) {
 
 CUresult add_callback(CUstream stream, CUstreamCallback function, void *user, unsigned flags) {
   if (!function || flags) return CUDA_ERROR_INVALID_VALUE;
-  if (is_capturing(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (refused_in_capture(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   auto *callback = new Callback{function, stream, user};
   CUresult result = SX_HIP(hipStreamAddCallback, to_hip(stream), run_callback, callback, 0);
   if (result != CUDA_SUCCESS) delete callback;
@@ -63,6 +63,7 @@ CUresult add_callback(CUstream stream, CUstreamCallback function, void *user, un
 
 CUresult query_event(CUevent event) {
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
+  if (refused_as_captured(event)) return CUDA_ERROR_CAPTURED_EVENT;
   return SX_HIP(hipEventQuery, to_hip(event));
 }
 
@@ -208,11 +209,11 @@ CUresult get_device(CUstream, CUdevice *device) {
 CUresult attach(CUdeviceptr pointer) { return pointer ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
 
 CUresult stream_done(CUstream stream) {
-  if (is_capturing(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (refused_in_capture(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   return flush(current_device(), from_hip(hip().hipStreamSynchronize(to_hip(stream))));
 }
 CUresult stream_query(CUstream stream) {
-  if (is_capturing(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (refused_in_capture(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   return SX_HIP(hipStreamQuery, to_hip(stream));
 }
 
@@ -320,6 +321,7 @@ SX_API cuEventDestroy_v2(CUevent event) {
 SX_API cuEventSynchronize(CUevent event) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    if (refused_as_captured(event)) return CUDA_ERROR_CAPTURED_EVENT;
     return flush(current_device(), from_hip(hip().hipEventSynchronize(to_hip(event))));
   });
 }

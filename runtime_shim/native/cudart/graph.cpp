@@ -165,18 +165,18 @@ int get_copy(CUgraphNode node, cudaMemcpy3DParms *out) {
     CUDA_MEMCPY3D c;
     if (!out) return static_cast<int>(kInvalidValue);
     if (int error = driver().cuGraphMemcpyNodeGetParams(node, &c)) return error;
-    size_t element = 1, from = 1, to = 1;
-    if (c.srcArray && element_size(c.srcArray, &from) == kSuccess) element = from;
-    if (c.dstArray && element_size(c.dstArray, &to) == kSuccess) element = to;
+    size_t element = 1;  // of both sides, as box() counts
+    if (CUarray array = c.srcArray ? c.srcArray : c.dstArray)
+      if (int error = element_size(array, &element)) return error;
     memset(out, 0, sizeof *out);
     auto address = [](unsigned type, const void *host, CUdeviceptr device) {
       return type == CU_MEMORYTYPE_HOST ? const_cast<void *>(host) : reinterpret_cast<void *>(device);
     };
     out->srcArray = c.srcArray;
-    out->srcPos = {c.srcXInBytes / from, c.srcY, c.srcZ};
+    out->srcPos = {c.srcXInBytes / element, c.srcY, c.srcZ};
     out->srcPtr = {address(c.srcMemoryType, c.srcHost, c.srcDevice), c.srcPitch, c.WidthInBytes, c.srcHeight};
     out->dstArray = c.dstArray;
-    out->dstPos = {c.dstXInBytes / to, c.dstY, c.dstZ};
+    out->dstPos = {c.dstXInBytes / element, c.dstY, c.dstZ};
     out->dstPtr = {address(c.dstMemoryType, c.dstHost, c.dstDevice), c.dstPitch, c.WidthInBytes, c.dstHeight};
     out->extent = {c.WidthInBytes / element, c.Height, c.Depth};
     out->kind = kCopyDefault;

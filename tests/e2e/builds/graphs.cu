@@ -342,6 +342,71 @@ static void objects() {
   EXPECT(destroyed == 1);
 }
 
+// What a copy node of an array is asked for is what it was given: positions count the array's elements.
+static void array_copy() {
+  const cudaChannelFormatDesc format = cudaCreateChannelDesc<float4>();
+  std::vector<float4> in(128), out(128, make_float4(0, 0, 0, 0));
+  for (int i = 0; i < 128; ++i) in[i] = make_float4(i, i, i, i);
+  cudaArray_t array;
+  CHECK(cudaMallocArray(&array, &format, 16, 8));
+  CHECK(cudaMemcpy2DToArray(array, 0, 0, in.data(), 256, 256, 8, cudaMemcpyHostToDevice));
+  cudaMemcpy3DParms box = {};
+  box.srcArray = array;
+  box.srcPos = make_cudaPos(3, 1, 0);
+  box.dstPtr = make_cudaPitchedPtr(out.data(), 256, 16, 8);
+  box.dstPos = make_cudaPos(2, 2, 0);
+  box.extent = make_cudaExtent(5, 4, 1);
+  box.kind = cudaMemcpyDeviceToHost;
+  cudaGraph_t graph;
+  cudaGraphNode_t node;
+  CHECK(cudaGraphCreate(&graph, 0));
+  CHECK(cudaGraphAddMemcpyNode(&node, graph, nullptr, 0, &box));
+  CHECK(cudaGraphMemcpyNodeGetParams(node, &box));
+  EXPECT(box.srcPos.x == 3 && box.dstPos.x == 2 && box.extent.width == 5);
+  box.dstPos.y = 3;
+  CHECK(cudaGraphMemcpyNodeSetParams(node, &box));
+  cudaGraphExec_t exec;
+  CHECK(cudaGraphInstantiate(&exec, graph, 0));
+  launch(exec);
+  for (int y = 0; y < 8; ++y)
+    for (int x = 0; x < 16; ++x) {
+      const bool inside = x >= 2 && x < 7 && y >= 3 && y < 7;
+      EXPECT(out[y * 16 + x].x == (inside ? in[(y - 2) * 16 + x + 1].x : 0));
+    }
+  CHECK(cudaGraphExecDestroy(exec));
+  CHECK(cudaGraphDestroy(graph));
+  CHECK(cudaFreeArray(array));
+}
+
+// A query or a wait while a stream is captured is refused, and the capture is invalid (CUDA C++ Programming Guide,
+// "Prohibited and Unhandled Operations", "Invalidation").
+static void prohibited() {
+  cudaStream_t stream;
+  cudaEvent_t event;
+  CHECK(cudaStreamCreate(&stream));
+  CHECK(cudaEventCreate(&event));
+  for (int call = 0; call < 4; ++call) {
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+    add<<<8, 128, 0, stream>>>(a, N, 1);
+    CHECK(cudaEventRecord(event, stream));
+    const cudaError_t got = call == 0   ? cudaStreamSynchronize(stream)
+                            : call == 1 ? cudaStreamQuery(stream)
+                            : call == 2 ? cudaEventSynchronize(event)
+                                        : cudaEventQuery(event);
+    EXPECT(got == (call < 2 ? cudaErrorStreamCaptureUnsupported : cudaErrorCapturedEvent));
+    cudaStreamCaptureStatus status;
+    CHECK(cudaStreamIsCapturing(stream, &status));
+    EXPECT(status == cudaStreamCaptureStatusInvalidated);
+    cudaGraph_t graph;
+    EXPECT(cudaStreamEndCapture(stream, &graph) == cudaErrorStreamCaptureInvalidated && !graph);
+    cudaGetLastError();
+    CHECK(cudaStreamSynchronize(stream));
+    CHECK(cudaEventSynchronize(event));
+  }
+  CHECK(cudaEventDestroy(event));
+  CHECK(cudaStreamDestroy(stream));
+}
+
 int main() {
   CHECK(cudaMalloc(&a, sizeof host));
   CHECK(cudaMalloc(&b, sizeof host));
@@ -350,6 +415,8 @@ int main() {
   memory();
   captured();
   objects();
+  array_copy();
+  prohibited();
   printf("bad %d\n", bad);
   return bad != 0;
 }
