@@ -230,6 +230,7 @@ def _translated(done: Written, times: tuple[tuple[str, float], ...]) -> Translat
         rules=selected.rules_used,
         seconds=times,
         comes_apart=selected.plan.comes_apart,
+        left_out=selected.kernel.left_out,
     )
     return Translated(
         selected.kernel, done.code_object, selected.launch, report, cfg, program, items, selected

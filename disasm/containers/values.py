@@ -124,6 +124,8 @@ class Kernel:
     # Code offsets of direct calls of the driver's functions: the name, and the offset in that bank
     # of the address of the function's data.  Filled with the addresses.
     host_calls: Mapping[int, tuple[str, int]] = field(default_factory=dict[int, tuple[str, int]])
+    # How many functions it may call through pointers, if they were left out for their size.
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,9 @@ every module has one code layout: a kernel at address 0, then the functions, pla
 longest kernel, each at the same address for all kernels.  So an absolute code address is an offset
 in the joined code, and a function's address in a variable means the same to every kernel.
 
+A function whose address is taken may be called by any call through a register.  Of a module with
+very many of them (NCCL has 670, with 6 million instructions) a kernel gets none: a call traps.
+
 The address of a variable is known only when the module is loaded.  It becomes a word of constant
 bank 4, after the module's own words; the loader fills them from the same list.  The same holds for
 the stand-ins of driver functions (vprintf, malloc: hostcalls.py) that the code calls.
@@ -21,6 +24,7 @@ from sassxlate.disasm.containers.values import Cubin, Function, Kernel, Reloc, S
 from sassxlate.errors import LoweringError, Where
 from sassxlate.lowering.abi.hostcalls import FUNCTIONS
 
+MOST = 1_000_000  # instructions of functions that a kernel reaches through pointers alone
 ALIGN = 128  # bytes between sections of code
 BANK4 = ".nv.constant4"
 _CALLS = (0x343, 0x344)  # the low 12 bits of CALL through a register
@@ -182,6 +186,8 @@ def link_kernel(kernel: Kernel, cubin: Cubin) -> Kernel:
     places: dict[str, int] = {kernel.name: 0}
     parts: list[tuple[int, Kernel | Function]] = [(0, kernel)]
 
+    left_out = 0
+
     def reach(name: str, where: Where) -> None:
         if name in places:
             return
@@ -204,7 +210,11 @@ def link_kernel(kernel: Kernel, cubin: Cubin) -> Kernel:
             if reloc.symbol not in variables or reloc.type not in _HALVES:
                 reach(reloc.symbol, where)
         if _calls_pointers(part.code):
-            for name in _address_taken(cubin):
+            taken = _address_taken(cubin)
+            if sum(len(known[name].code) for name in taken) > 16 * MOST:
+                left_out = len(taken)
+                continue  # one that a direct call reaches is there
+            for name in taken:
                 reach(name, Where(kernel=kernel.name, offset=at))
     code = bytearray(max(at + len(part.code) for at, part in parts))
     for at, part in parts:
@@ -228,6 +238,7 @@ def link_kernel(kernel: Kernel, cubin: Cubin) -> Kernel:
     inner = tuple(replace(s, value=s.value + at) for at, p in parts for s in p.callees)
     return replace(
         kernel,
+        left_out=left_out,
         code=bytes(code),
         local_size=kernel.local_size + sum(p.local_size for _, p in parts[1:]),
         relocs=tuple(r for r in kernel.relocs if not r.section.startswith(".text.")),

@@ -13,7 +13,7 @@ from sassxlate.disasm.sass.semantics.warpgroups import GROUP
 from sassxlate.disasm.sass.traits import traits
 from sassxlate.lowering.builder.kernel_builder import KernelBuilder
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
-from sassxlate.lowering.convergence.lane_masks import END, TRAP_TOKEN, LaneMasks
+from sassxlate.lowering.convergence.lane_masks import END, TRAP_LEFT_OUT, TRAP_TOKEN, LaneMasks
 from sassxlate.lowering.convergence.plan import (
     ORIGIN,
     SOFT,
@@ -252,14 +252,14 @@ class Control:
         c.raw(Inst("s_mov_b32", (EXEC, called)))
         c.branch("s_cbranch_execnz", label_of(target))
 
-    @staticmethod
-    def _nowhere(c: RuleEmitter) -> None:
-        """A call through a register in a module that takes no function's address.
+    def _nowhere(self, c: RuleEmitter) -> None:
+        """A call through a register in a module that takes no function's address, or in a kernel
+        whose callees were left out.
 
-        The compiler's code gets here only with a pointer that was set (it tests for NULL before),
-        and no pointer can have been set: it traps.
+        In the first the compiler's code gets here only with a pointer that was set (it tests for
+        NULL before), and no pointer can have been set: it traps.
         """
-        c.raw(Inst("s_trap", (), imm=TRAP_TOKEN))
+        c.raw(Inst("s_trap", (), imm=TRAP_LEFT_OUT if self.k.left_out else TRAP_TOKEN))
         c.branch("s_branch", END)
 
     @staticmethod
@@ -303,7 +303,8 @@ class Control:
                 m.deposit(c, target, hit)
                 c.raw(Inst("s_and_not1_b32", (rest, rest, hit)))
         c.raw(Inst("s_cmp_lg_u32", (rest, ZERO)))
-        m.trap_if(c, "s_cbranch_scc0", TRAP_TOKEN)
+        calls = self.k.left_out and "call" in kinds
+        m.trap_if(c, "s_cbranch_scc0", TRAP_LEFT_OUT if calls else TRAP_TOKEN)
         first = label_of(targets[0])
         if moving is None:
             c.raw(Inst("s_mov_b32", (EXEC, ZERO)))

@@ -17,6 +17,7 @@ from sassxlate.lowering.target import EXEC, ZERO
 END, SCAN = "Lend", "Lscan"
 TRAP_STUCK = 0x51  # trap id: no lane can go on (divergent barriers that are never reached together)
 TRAP_TOKEN = 0x52  # trap id: a return or indirect branch to an address the cubin does not list
+TRAP_LEFT_OUT = 0x57  # trap id: a call through a pointer, in a kernel whose callees were left out
 
 
 class LaneMasks:

@@ -62,7 +62,7 @@ def select(allocated: Allocated) -> Selected:
     state.locks = next((f.offset for f in launch.fills if f.kind == "locks"), 0)
     state.outlining = outlines(found.cfg)
     state.grid_words, state.grid_workspace = grid_words(kernel), kernel.grid_workspace or 0
-    state.idle, state.nans = found.unread, found.nans
+    state.idle, state.nans, state.left_out = found.unread, found.nans, kernel.left_out
     bodies = _emit_kernel(state, plan, placed=found.placed)
     return Selected(
         allocated,

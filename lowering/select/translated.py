@@ -32,6 +32,7 @@ class TranslationStats:
     rules: tuple[tuple[str, int], ...]
     seconds: tuple[tuple[str, float], ...]
     comes_apart: bool = False  # on an NVIDIA GPU, in recursion: Plan.comes_apart
+    left_out: int = 0  # functions that it may call through pointers, too many to be translated
 
 
 @dataclass(frozen=True, slots=True)

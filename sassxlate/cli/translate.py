@@ -214,6 +214,11 @@ def command(
                         "        SX0773: recursion: lanes that an NVIDIA GPU may run apart stay"
                         " together"
                     )
+                if r["left_out"]:
+                    click.echo(
+                        f"        SX0663: a call through a pointer traps: {r['left_out']} functions"
+                        " are left out"
+                    )
                 if FAST in dict(r["rules"]):
                     click.echo("        --matrix fast: HMMA by v_wmma, not NVIDIA's roundings")
                 if "engine" in entry:

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, V
 from sassxlate.disasm.sass.instruction import Const, Instruction, Mem, Pred, Reg
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
-from sassxlate.lowering.rules.modifiers import HINTS, MEMORY, SIZES
+from sassxlate.lowering.rules.modifiers import ATOMIC, HINTS, MEMORY, SIZES
 from sassxlate.lowering.rules.rule import Rule, knowing
 from sassxlate.lowering.target import EXEC, NULL, OFF, VCC, ZERO
 
+TRAP_MULTICAST = 0x58  # trap id: a read of multicast memory
 _LOADS = {"U8": "u8", "S8": "i8", "U16": "u16", "S16": "i16", "64": "b64", "128": "b128"}
 _STORES = {"U8": "b8", "S8": "b8", "U16": "b16", "S16": "b16", "64": "b64", "128": "b128"}
 WORDS = {"64": 2, "128": 4}
@@ -326,6 +327,16 @@ def cctl(c: RuleEmitter) -> None:
         c.raw(Inst("buffer_gl0_inv"))
 
 
+def ldgmc(c: RuleEmitter) -> None:
+    """LDGMC: a trap, for the driver's library gives no multicast memory."""
+    skip, dst = c.k.label("Lnone"), c.dst_last()
+    for i in range(dst.n):
+        c.emit("v_mov_b32", V(dst.index + i), ZERO)
+    c.branch("s_cbranch_execz", skip)
+    c.raw(Inst("s_trap", (), imm=TRAP_MULTICAST))
+    c.mark(skip)
+
+
 def nothing(c: RuleEmitter) -> None:
     """Error reporting and hints: nothing to do in an in-order execution."""
 
@@ -334,6 +345,7 @@ def nothing(c: RuleEmitter) -> None:
 KNOWN: Mapping[str, str] = {
     "LDG": MEMORY,
     "STG": MEMORY,
+    "LDGMC": f"{ATOMIC} 32 E5M2x4 E5M2x8 E5M2x16 E4M3x4 E4M3x8 E4M3x16 F32ADD HPADD",
     "LD": MEMORY,
     "ST": MEMORY,
     "LDS": f"{SIZES} U",
@@ -354,6 +366,7 @@ RULES: tuple[Rule, ...] = knowing(
     KNOWN,
     Rule("ldg", "LDG", ldg),
     Rule("stg", "STG", stg),
+    Rule("ldgmc", "LDGMC", ldgmc),
     Rule("ld", "LD", ld),
     Rule("st", "ST", st),
     Rule("lds", "LDS", lds),

@@ -30,6 +30,8 @@ const char *trap_text(uint64_t number) {
     case 0x54: return " (a matrix descriptor with a base offset)";
     case 0x55: return " (not a tensor map of cuTensorMapEncode*, or a copy that its map does not allow)";
     case 0x56: return " (a reduction by a tensor map of a type that has no such operation)";
+    case 0x57: return " (a call through a pointer to one of so many functions that they were not translated with the kernel)";
+    case 0x58: return " (a read of multicast memory, of which there is none)";
     default: return "";
   }
 }
