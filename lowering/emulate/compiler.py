@@ -15,6 +15,7 @@ from sassxlate.errors import EmulatorError
 from sassxlate.lowering.emulate.image import helper_objects
 from sassxlate.lowering.emulate.image.image import HostImage, frame_size, header, link
 from sassxlate.lowering.emulate.options import CompileOptions, Isa, host_isa
+from sassxlate.lowering.emulate.wave import run
 from sassxlate.lowering.emulate.wave.wave import build
 
 if TYPE_CHECKING:
@@ -158,6 +159,7 @@ def compile_flow(
         counts=counts,
         turns=options.turns,
         quick=options.quick,
+        runs=run.wanted(flow, options),
     )
     seconds |= {"helpers": t2 - t1, "link": clock() - t2}
     traces = options.trace is not None
@@ -220,6 +222,7 @@ def compile_code_object(
         dx10_clamp=k.descriptor.dx10_clamp,
         scratch=k.descriptor.private_segment_size,
         kernarg=_kernarg(k.descriptor),
+        workgroup=k.descriptor.user_sgpr_count if k.descriptor.enable_workgroup_id_x else None,
         vgprs=k.descriptor.vgprs,
         sgprs=_given_sgprs(k.descriptor),
         uniform=source_map.offsets(note, kernel, "uniform"),

@@ -30,7 +30,8 @@ class CompileOptions:
     is the kernel descriptor's FLOAT_MODE byte: rounding 3:0, denormals 7:4; ``scratch`` its bytes
     of scratch per lane, a lower bound for every launch; ``kernarg`` the SGPR pair that every wave
     starts with the address of its arguments in, and how many bytes of them each launch has in
-    ``SxWave.arguments`` (None: unknown); ``vgprs`` how many registers a wave has,
+    ``SxWave.arguments`` (None: unknown); ``workgroup`` the SGPR that every wave starts with its
+    workgroup's number in a row in (None: none has it); ``vgprs`` how many registers a wave has,
     which bounds those that M0 can name; ``sgprs`` has a bit for each SGPR that a
     launch initialises; ``uniform`` are offsets, from the entry, of v_readfirstlane instructions
     whose active lanes are equal, ``fences`` of instructions before which all memory accesses are
@@ -52,6 +53,7 @@ class CompileOptions:
     dx10_clamp: bool = True
     scratch: int = 0
     kernarg: tuple[int, int] | None = None
+    workgroup: int | None = None
     vgprs: int = VGPRS
     sgprs: int = 0xFFFF
     uniform: frozenset[int] = frozenset()

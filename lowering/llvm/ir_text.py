@@ -6,6 +6,7 @@ Text is several times faster to build than an object tree, and the parser is LLV
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -47,6 +48,14 @@ def const(n: int, width: int) -> Val:
 METADATA = '\n!0 = !{}\n!1 = !{!"branch_weights", i32 1000000, i32 1}\n'
 
 
+_NAMES = re.compile(r"%[\w.]+")
+# Of what `Function.emit` computes, what may be computed where it is not needed: it cannot trap.
+_ANYWHERE = frozenset(
+    "add and ashr getelementptr icmp inttoptr lshr mul or select".split()
+    + "sext shl sub trunc xor zext".split()
+)
+
+
 class Module:
     """The functions of one image: the wave's, and the helpers that it uses."""
 
@@ -62,6 +71,39 @@ class Module:
         return head + "\n".join(self.functions.values()) + METADATA
 
 
+class Around:
+    """Loops around all blocks of a function, and what is computed before each of them, once: the
+    scalars that depend on nothing that changes in it."""
+
+    def __init__(self, entry: list[str], loops: int) -> None:
+        # What is done before the first loop, at the beginning of its turns and so on; of the last
+        # one's turns, all that does not depend on `emit`.
+        self.lines: list[list[str]] = [entry, *([] for _ in range(loops))]
+        self._level: dict[str, int] = {}  # of the values that are computed before loops
+        self._made: dict[str, str] = {}  # their names by what makes them
+
+    def level(self, name: str) -> int | None:
+        """In how many loops a value is computed; None: in the blocks."""
+        return self._level.get(name)
+
+    def emit(self, fn: Function, text: str) -> str | None:
+        """The value of a pure instruction, if it can be computed before a loop."""
+        if text.partition(" ")[0] not in _ANYWHERE or "<" in text:
+            return None
+        levels = [self._level.get(name) for name in _NAMES.findall(text)]
+        known = [level for level in levels if level is not None]
+        return self.enter(fn, text, max(known)) if known and len(known) == len(levels) else None
+
+    def enter(self, fn: Function, text: str, level: int = 0) -> str:
+        """A scalar's value, computed in so many loops."""
+        old = self._made.get(text)
+        if old is None:
+            old = self._made[text] = fn.name()
+            self.lines[level].append(f"  {old} = {text}")
+            self._level[old] = level
+        return old
+
+
 class Function:
     """A function under construction; `emit` appends to the current block."""
 
@@ -75,6 +117,7 @@ class Function:
         self.block = "entry"
         self._n = 0
         self._buffers: dict[str, str] = {}
+        self.around: Around | None = None  # the loops that its blocks are in
 
     def name(self) -> str:
         self._n += 1
@@ -84,7 +127,7 @@ class Function:
         """A pure instruction's value; the same text in the same block is computed once."""
         old = self.memo.get(text)
         if old is None:
-            old = self.emit_new(text)
+            old = (self.around and self.around.emit(self, text)) or self.emit_new(text)
             self.memo[text] = old
         return old
 

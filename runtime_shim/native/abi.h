@@ -49,7 +49,11 @@ struct SxRuntime {
 };
 
 struct SxWave {
-  uint32_t sgpr[128];      // 0x000 initial s0..s105; 106, 107: vcc
+  uint32_t sgpr[112];      // 0x000 initial s0..s105; 106, 107: vcc
+  uint32_t follows;        // 0x1c0 images that run several waves in one call (flag 16): not 0 if the next wave begins where this one ends
+  uint32_t more;           // 0x1c4 the same images, of the first wave: workgroups of the row that follow; they count it down
+  uint64_t step;           // 0x1c8 bytes from a wave to the next one
+  uint32_t unused[12];
   uint32_t v0[32];         // 0x200 initial v0: x | y << 10 | z << 20
   uint32_t exec;           // 0x280 initial EXEC
   uint32_t lds_size;       // 0x284 bytes
@@ -75,7 +79,7 @@ struct SxImageHeader {
   uint64_t code_offset;    // of the mapped part in the file (4096)
   uint64_t code_size;
   uint64_t entry_offset;   // from code_offset
-  uint64_t flags;          // bit 0: strict; bit 1: counts; bit 2: turns; bit 3: compiled without optimisation
+  uint64_t flags;          // bit 0: strict; bit 1: counts; bit 2: turns; bit 3: compiled without optimisation; bit 4: runs waves that follow
   uint32_t isa;            // 0 generic AVX2, 1 AVX-512
   uint32_t counts;         // blocks that it counts; 0 if it does not
   char kernel[256];

@@ -17,6 +17,7 @@ FLAG_STRICT: Final = 1
 FLAG_COUNTS: Final = 2
 FLAG_TURNS: Final = 4
 FLAG_QUICK: Final = 8
+FLAG_RUNS: Final = 16
 ISA_AVX2: Final = 0
 ISA_AVX512: Final = 1
 
@@ -71,6 +72,9 @@ class WaveLayout(IntEnum):
     """Byte offsets of SxWave's members."""
 
     SGPR = 0x000
+    FOLLOWS = 0x1C0
+    MORE = 0x1C4
+    STEP = 0x1C8
     V0 = 0x200
     EXEC = 0x280
     LDS_SIZE = 0x284

@@ -19,6 +19,7 @@ from sassxlate.errors import EmulatorError
 from sassxlate.lowering.emulate.image.abi import (
     FLAG_COUNTS,
     FLAG_QUICK,
+    FLAG_RUNS,
     FLAG_STRICT,
     FLAG_TURNS,
     HEADER_FORMAT,
@@ -146,9 +147,10 @@ def header(
     counts: int = 0,
     turns: bool = False,
     quick: bool = False,
+    runs: bool = False,
 ) -> bytes:
     flags = FLAG_STRICT * strict | FLAG_COUNTS * bool(counts) | FLAG_TURNS * turns
-    flags |= FLAG_QUICK * quick
+    flags |= FLAG_QUICK * quick | FLAG_RUNS * runs
     name = kernel.encode()[:255]
     page = struct.pack(
         HEADER_FORMAT,

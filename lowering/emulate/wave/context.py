@@ -18,6 +18,17 @@ from sassxlate.lowering.llvm.ir_text import Function, Module, Val, const
 Isa = Literal["avx512", "avx2"]
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Between which values, inclusive, the first lane of a vector has to be, for all accesses that
+    are made of it; ``sane``: whether there are any.  `access/limits.py`."""
+
+    name: str
+    lo: Val
+    hi: Val
+    sane: Val
+
+
 @dataclass(slots=True)
 class Context:
     """The function under construction and the instruction that is being compiled."""
@@ -41,6 +52,8 @@ class Context:
     # are there; and the same for the load that is compiled.
     held: dict[int, tuple[Val, Val]] = field(default_factory=dict[int, tuple[Val, Val]])
     loaded: tuple[Val, Val] | None = None
+    # Of accesses, by the vector that their addresses are made of.
+    limits: dict[str, Limits] = field(default_factory=dict[str, Limits])
     dpp_enable: Val | None = None  # the lanes that an instruction with DPP writes
     # The immediates of an instruction that is compiled for all their values (`stencils`).
     immediates: tuple[Val, ...] = ()

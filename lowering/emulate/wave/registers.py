@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_HI, EXEC_LO, NULL, VCC_HI, VGPRS
 from sassxlate.lowering.emulate.image.abi import WaveLayout
+from sassxlate.lowering.emulate.wave import run
 from sassxlate.lowering.llvm.domain import LlvmDomain
 from sassxlate.lowering.llvm.ir_text import Function, Val, const, vec_type
 from sassxlate.lowering.target import LANES
@@ -79,6 +80,10 @@ class State:
         self.d = d
         self._c = _Cache()
         self._made: set[str] = set()
+        # In a function that runs several waves, what slots have at their start; and the SGPR with
+        # the workgroup's number in its row.
+        self._begun: dict[str, str] = {}
+        self.workgroup: int | None = None
         self.poison = False  # strict mode: registers start with seeded rubbish
         # By what `read_s` returned: the SGPR whose value at the wave's start that is.
         self.first: dict[str, int] = {}
@@ -96,16 +101,21 @@ class State:
         if slot in self._made:
             return
         self._made.add(slot)
-        entry = self.fn.entry
-        entry.append(f"  {slot} = alloca {type_}, align {64 if type_ == V32 else 4}")
+        fn = self.fn
+        begin = fn.entry if fn.around is None else fn.around.lines[-1]
+        fn.entry.append(f"  {slot} = alloca {type_}, align {64 if type_ == V32 else 4}")
         if offset is None:
             first = self._rubbish(slot, type_) if self.poison else "zeroinitializer"
-            entry.append(f"  store {type_} {first}, ptr {slot}")
+            begin.append(f"  store {type_} {first}, ptr {slot}")
             return
         init = f"%init.{slot[1:]}"
-        entry.append(f"  {init}.p = getelementptr i8, ptr %w, i64 {offset}")
-        entry.append(f"  {init} = load {type_}, ptr {init}.p, align 4")
-        entry.append(f"  store {type_} {init}, ptr {slot}")
+        if fn.around is not None and offset < WaveLayout.FOLLOWS:
+            index = (offset - WaveLayout.SGPR) // 4
+            init = self._begun[slot] = run.register(fn, index, self.workgroup)
+        else:
+            begin.append(f"  {init}.p = getelementptr i8, ptr %w, i64 {offset}")
+            begin.append(f"  {init} = load {type_}, ptr {init}.p, align 4")
+        begin.append(f"  store {type_} {init}, ptr {slot}")
 
     def _rubbish(self, slot: str, type_: str) -> str:
         """An undefined register's value, from the seed, the register and the lane."""
@@ -165,7 +175,9 @@ class State:
             return const(0, 32)
         known = self._c.sgpr.get(i)
         if known is None:
-            known = Val(self.fn.emit_new(f"load i32, ptr {self._s_slot(i)}"), 32, False)
+            slot = self._s_slot(i)
+            begun = self._begun.get(slot) if self.starting else None
+            known = Val(begun or self.fn.emit_new(f"load i32, ptr {slot}"), 32, False)
             self._c.sgpr[i] = known
             if self.starting:
                 self.first[known.ref] = i

@@ -32,10 +32,11 @@ from sassxlate.lowering.emulate.wave import (
     alu,
     indexed,
     lane_strides,
+    run,
     trace_points,
     turns,
 )
-from sassxlate.lowering.emulate.wave.access import memory_helpers
+from sassxlate.lowering.emulate.wave.access import limits, memory_helpers
 from sassxlate.lowering.emulate.wave.context import Context, Isa
 from sassxlate.lowering.emulate.wave.registers import State
 from sassxlate.lowering.emulate.wave.straight import emit_straight
@@ -75,7 +76,12 @@ class WaveBuilder:
     def __init__(self, flow: Flow, options: CompileOptions, isa: Isa, attrs: str):
         self.flow = flow
         self.module = Module()
-        self.fn = Function(self.module, "void @wave(ptr %w)", attrs)
+        self.runs = run.wanted(flow, options)
+        given = "ptr %first" if self.runs else "ptr %w"
+        self.fn = Function(self.module, f"void @wave({given})", attrs)
+        if self.runs:
+            self.fn.around = run.around(self.fn)
+        self.fuelled = False
         d = LlvmDomain(self.fn, avx512=isa == "avx512", seed_offset=int(WaveLayout.STRICT_SEED))
         self.initial = ModeBits(options.float_mode | options.dx10_clamp << 8 | options.ieee << 9)
         mode = self.initial.mode()
@@ -84,6 +90,7 @@ class WaveBuilder:
             self.module, self.fn, d, State(self.fn, d), options.align, options.strict, mode
         )
         self.c.scratch = options.scratch
+        self.c.state.workgroup = options.workgroup
         # The first block is entered once: nothing jumps to it.
         self.once = flow.entry not in _entered(flow)
         if not options.strict:
@@ -120,6 +127,9 @@ class WaveBuilder:
         for start in sorted(self.flow.blocks):
             self._block(self.flow.blocks[start], before.get(start, self.initial))
         self.c.state.finish({start: b.succs for start, b in self.flow.blocks.items()})
+        if self.runs:
+            limits.finish(self.c)
+            run.finish(self.fn, self.c.state.workgroup, fuel=self.fuelled)
         self.fn.finish("wave")
         return self.module
 
@@ -255,6 +265,7 @@ class WaveBuilder:
 
     def _fuel(self, pc: int) -> None:
         fn = self.fn
+        self.fuelled = True
         p = fn.emit_new(f"getelementptr i8, ptr %w, i64 {int(WaveLayout.FUEL)}")
         old = fn.emit_new(f"load i64, ptr {p}")
         new = fn.emit_new(f"sub i64 {old}, 1")
@@ -318,6 +329,9 @@ class WaveBuilder:
 
     def _end(self, step: DecodedStep) -> None:
         fn = self.fn
+        if self.runs:
+            fn.do("br label %ended")
+            return
         done = fn.emit_new("load i64, ptr %executed")
         p = fn.emit_new(f"getelementptr i8, ptr %w, i64 {int(WaveLayout.EXECUTED)}")
         fn.do(f"store i64 {done}, ptr {p}")

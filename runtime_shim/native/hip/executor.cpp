@@ -53,9 +53,11 @@ void place_of(uint64_t index, const Launch &launch, uint32_t id[3]) {
   id[2] = static_cast<uint32_t>(index / launch.grid[0] / launch.grid[1]);
 }
 
-void to_next(Batch &batch) {
-  ++batch.next;
-  if (++batch.id[0] < batch.launch->grid[0]) return;
+// Passes over workgroups of one row.
+void advance(Batch &batch, uint32_t count) {
+  batch.next += count;
+  batch.id[0] += count;
+  if (batch.id[0] < batch.launch->grid[0]) return;
   batch.id[0] = 0;
   if (++batch.id[1] < batch.launch->grid[1]) return;
   batch.id[1] = 0;
@@ -108,6 +110,7 @@ class Worker {
       if (turn >= resident_.size()) turn = 0;
       Group *group = resident_[turn];
       Outcome outcome = run(*group);
+      if (group->left) put_back(*group);
       if (outcome == Outcome::Finished) {
         resident_.erase(resident_.begin() + static_cast<ptrdiff_t>(turn));
         retire(group);
@@ -162,12 +165,20 @@ class Worker {
     Group *group = spare_group();
     group->launch = &launch;
     for (unsigned axis = 0; axis < 3; ++axis) group->id[axis] = batch_.id[axis];
-    to_next(batch_);
+    if (launch.rows) group->more = static_cast<uint32_t>(std::min<uint64_t>(batch_.end - index, launch.grid[0] - group->id[0])) - 1;
+    advance(batch_, 1 + group->more);
     if (config_.strict && !launch.cooperative) place_of(strict_order(index, launch.total), launch, group->id);
     begin(*group);
     resident_.push_back(group);
     waves_ += launch.waves();
     return true;
+  }
+
+  // Workgroups that a run was to go on with, where a wave of it has been suspended: others may wait for them.
+  void put_back(Group &group) {
+    batch_.next -= std::exchange(group.left, 0);
+    std::copy(group.id, group.id + 3, batch_.id);
+    ++batch_.id[0];
   }
 
   bool refill(Launch *only) {
@@ -231,7 +242,7 @@ class Worker {
     size_t scratch = size_t{count} * 32 * launch.scratch_size;
     if (group.waves.size() != count) make_waves(group, count);
     group.live = count;
-    group.arrived = group.turns = 0;
+    group.arrived = group.turns = group.ended = 0;
     group.executed = 0;
     for (Wave *wave = group.begin; wave != group.end; ++wave) {
       wave->fiber = nullptr;
@@ -314,7 +325,7 @@ class Worker {
     waves_ -= launch.waves();
     if (ended_.launch != &launch) tell();
     ended_.launch = &launch;
-    ended_.groups += 1;
+    ended_.groups += 1 + group->ended;
     ended_.executed += group->executed;
     spare_.push_back(group);
   }

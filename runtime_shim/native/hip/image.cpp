@@ -23,7 +23,8 @@
 namespace sx {
 namespace {
 
-static_assert(sizeof(SxWave) == 0x300 && offsetof(SxWave, exec) == 0x280 && offsetof(SxWave, code_base) == 0x2d0);
+static_assert(sizeof(SxWave) == 0x300 && offsetof(SxWave, follows) == 0x1c0 && offsetof(SxWave, step) == 0x1c8);
+static_assert(offsetof(SxWave, exec) == 0x280 && offsetof(SxWave, code_base) == 0x2d0);
 static_assert(sizeof(SxImageHeader) <= 4096);
 
 constexpr uint64_t kHeaderPage = 4096;
@@ -66,6 +67,7 @@ void take_code_of(const SxImageHeader &header, void *code, const std::string &ke
   image.code = code;
   image.code_size = header.code_size;
   image.quick = (header.flags & 8) != 0;
+  image.runs = (header.flags & 16) != 0;
   image.entry = reinterpret_cast<SxEntry>(static_cast<uint8_t *>(code) + header.entry_offset);
 }
 

@@ -31,6 +31,8 @@ struct Launch {
   const void *arguments = nullptr;  // the same bytes as the host has them
   size_t kernarg_slot = 0;
   bool cooperative = false;
+  bool runs = false;  // its code runs the waves of a workgroup that follow, as the templates say
+  bool rows = false;  // and workgroups of a row one after the other, which need nothing of their own
   uint32_t number = 0;  // of launches so far that have begun; never 0 then
   unsigned group_id_register[3] = {0, 0, 0};  // SGPR of each workgroup id, kNoRegister where not enabled
   std::vector<SxWave> templates;              // a wave's initial state, without what differs by workgroup

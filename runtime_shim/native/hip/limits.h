@@ -14,7 +14,7 @@ constexpr unsigned kSimds = 4;                 // of a multiprocessor, which is 
 constexpr unsigned kWavesPerSimd = 16;
 constexpr unsigned kLdsPerMultiprocessor = 128u << 10;
 constexpr unsigned kMaxGroups = 32;            // resident on a multiprocessor
-constexpr unsigned kNoRegister = 127;          // an SGPR slot that nothing reads
+constexpr unsigned kNoRegister = 111;          // an SGPR slot that nothing reads
 
 // What a launch can have: kMaxLds, or kMostLds once sassxlate_emulated_lds was asked.
 unsigned max_lds();

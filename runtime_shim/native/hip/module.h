@@ -24,6 +24,7 @@ struct HostImage {
   size_t code_size = 0;  // bytes mapped at `code`
   bool stencils = false;      // of the baseline tier
   bool quick = false;         // compiled without optimisation
+  bool runs = false;          // one call runs the waves of a workgroup that follow
   uint32_t instructions = 0;  // of the kernel, where the baseline tier has counted them
 
   HostImage() = default;
@@ -42,6 +43,8 @@ struct Function {
   HostImage baseline;
   // The code that a wave which begins now runs: the baseline's until the compiler's is there.
   std::atomic<SxEntry> entry{nullptr};
+  // Whether that code runs the waves that follow; set after it, and never cleared.
+  std::atomic<bool> runs{false};
   std::atomic<uint64_t> executed{0};  // instructions, by the baseline's code
   std::atomic<uint64_t> hot{0};       // from how many on the compiler is asked; 0: never (again)
 };

@@ -7,6 +7,7 @@
 #include "record.h"
 #include "state.h"
 #include "strict.h"
+#include "wave.h"
 
 #include <algorithm>
 #include <cstring>
@@ -161,9 +162,13 @@ int run_launch(Launch &launch) {
   static std::atomic<uint32_t> launches{0};
   do launch.number = ++launches;
   while (!launch.number);
+  launch.runs = launch.function->runs.load(std::memory_order_acquire);
+  launch.rows = launch.runs && !launch.lds_size && !launch.cooperative;
   for (SxWave &wave : launch.templates) {
     wave.arena_base = window.base;
     wave.arena_size = window.size;
+    wave.follows = launch.runs && &wave != &launch.templates.back() ? 1 : 0;
+    wave.step = sizeof(Wave);
   }
   uint32_t dynamic = launch.lds_size - launch.function->info->group_size;
   {

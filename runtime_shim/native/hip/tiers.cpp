@@ -34,6 +34,11 @@ Queue &queue() {
   return *one;
 }
 
+void run_image(Function &function) {
+  function.entry.store(function.image.entry, std::memory_order_release);
+  function.runs.store(function.image.runs, std::memory_order_release);
+}
+
 // Counters of one kernel are one file, whichever code counts.
 void take_better(Function &function, HostImage &better) {
   std::lock_guard<std::mutex> guard(function.mutex);
@@ -41,9 +46,10 @@ void take_better(Function &function, HostImage &better) {
   image.code = better.code;
   image.code_size = better.code_size;
   image.entry = better.entry;
+  image.runs = better.runs;
   better.code = nullptr;
   better.counts = Counts();
-  function.entry.store(image.entry, std::memory_order_release);
+  run_image(function);
 }
 
 void improve() {
@@ -80,7 +86,7 @@ void without_compiler(Function &function, const Stopped &stopped) {
     return;
   }
   load_quick_image(code, info, function.image);
-  function.entry.store(function.image.entry, std::memory_order_release);
+  run_image(function);
 }
 
 }  // namespace
@@ -89,7 +95,7 @@ void first_code(Function &function) {
   const CodeObject &code = *function.module->code;
   Tier tier = config().tier;
   if (tier == Tier::Auto && cached_image(code, *function.info, function.image)) {
-    function.entry.store(function.image.entry, std::memory_order_release);
+    run_image(function);
     return;
   }
   std::string why;
@@ -104,7 +110,7 @@ void first_code(Function &function) {
   Stopped stopped;
   load_image(code, *function.info, function.image, stopped);
   if (stopped) return without_compiler(function, stopped);
-  function.entry.store(function.image.entry, std::memory_order_release);
+  run_image(function);
 }
 
 void count_executed(const Launch &launch, uint64_t instructions) {

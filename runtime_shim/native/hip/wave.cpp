@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <ctime>
+#include <utility>
 #include <x86intrin.h>
 
 namespace sx {
@@ -20,6 +21,30 @@ __attribute__((always_inline)) inline void suspend(Wave *wave, Event event) {
 }
 
 Wave *wave_of(SxWave *w) { return static_cast<Wave *>(w->host); }
+
+// The waves of a run up to `last` have ended, which has the fiber then; so have all of the workgroups before that.
+inline void end_run(Group &group, Wave &last) {
+  Wave *wave = std::exchange(group.run, nullptr);
+  if (group.more) {
+    group.left = std::exchange(wave->regs.more, 0);
+    group.ended = std::exchange(group.more, 0) - group.left;
+    group.id[0] += group.ended;
+  }
+  last.fiber = std::exchange(wave->fiber, nullptr);
+  last.fiber->user = &last;
+  group.live -= static_cast<unsigned>(&last - wave);
+  for (; wave != &last; ++wave) wave->state = WaveState::Ended;
+}
+
+// Before a wave is suspended: if it is one of a run, that ends with it, and the waves after it begin on their own.
+void alone(Wave &wave) {
+  Group &group = *wave.group;
+  if (!group.run) return;
+  end_run(group, wave);
+  wave.state = WaveState::Ready;
+  wave.regs.follows = 0;
+  wave.filled = 0;
+}
 
 // ---- Functions called by compiled code (SxRuntime); all on the wave's fiber.
 
@@ -61,6 +86,7 @@ void runtime_yield(SxWave *w, uint32_t pc) {
     return suspend(wave, wave->group->launch->aborted.load(std::memory_order_relaxed) ? Event::Stopped : Event::Turn);
   }
   // Fuel left means s_sleep, or the watchdog: the wave has no use for its turn.
+  alone(*wave);
   Event event = w->fuel > 0 ? Event::Slept : Event::Gave;
   w->fuel = fuel_for(*wave);
   check_time(*wave, pc);
@@ -69,6 +95,7 @@ void runtime_yield(SxWave *w, uint32_t pc) {
 
 void runtime_fault(SxWave *w, uint32_t kind, uint32_t pc, uint32_t lane, uint64_t address) {
   Wave *wave = wave_of(w);
+  alone(*wave);
   FaultRecord fault;
   fault.kind = kind;
   fault.pc = pc;
@@ -247,6 +274,14 @@ __attribute__((always_inline)) inline void part(Wave &wave) {
   fiber_pass(fiber, next->fiber);
 }
 
+// The waves from one on are to be run by one call.
+inline void begin_run(Group &group, const Launch &launch, Wave &first) {
+  group.run = &first;
+  first.regs.more = group.more;
+  for (Wave *wave = &first + 1; wave != group.end; ++wave)
+    if (wave->filled != launch.number) fill_all(group, launch, *wave);
+}
+
 }  // namespace
 
 void wave_body(Fiber *fiber) {
@@ -256,7 +291,10 @@ void wave_body(Fiber *fiber) {
     const Launch &launch = *group.launch;
     while (next) {
       wave = next;
+      if (launch.runs) begin_run(group, launch, *wave);
       launch.function->entry.load(std::memory_order_acquire)(&wave->regs);
+      if (group.run) end_run(group, *(wave = group.end - 1));
+      else if (launch.runs) wave = static_cast<Wave *>(fiber->user);
       next = follow(group, launch, *wave);
     }
     part(*wave);

@@ -64,6 +64,11 @@ struct Group {
   uint64_t executed = 0;  // instructions of the waves that have ended
   std::vector<Wave> waves;
   Wave *begin = nullptr, *end = nullptr;  // of these
+  // The first of the waves that one call of compiled code runs now, up to the last, if none of them has been suspended.
+  Wave *run = nullptr;
+  // Workgroups of its row that the same call goes on with, in this one's place: of these, where a wave was suspended, those
+  // that had ended before, and those that have not begun.
+  uint32_t more = 0, ended = 0, left = 0;
   uint8_t *lds = nullptr;
   uint8_t *scratch = nullptr;
   size_t scratch_capacity = 0;

@@ -12,16 +12,17 @@ from dataclasses import dataclass
 
 import pytest
 
-from sassxlate.cfg.rdna3_flow import Flow
+from sassxlate.cfg.rdna3_flow import Flow, discover
 from sassxlate.disasm.rdna3.codec.assemble import Label, assemble
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, LabelRef, S, Sp, V
 from sassxlate.errors import EmulatorError
-from sassxlate.lowering.emulate.compiler import compile_kernel
+from sassxlate.lowering.emulate.compiler import ATTRIBUTES, compile_kernel
 from sassxlate.lowering.emulate.image.image import HostImage
 from sassxlate.lowering.emulate.options import CompileOptions, Isa
 from sassxlate.lowering.emulate.runner import EmulatedDevice, LoadedImage, Setup, run_image
 from sassxlate.lowering.emulate.wave import lane_strides
 from sassxlate.lowering.emulate.wave.access import linear
+from sassxlate.lowering.emulate.wave.wave import build
 from sassxlate.lowering.llvm.domain import LlvmDomain
 from sassxlate.lowering.llvm.ir_text import Val
 
@@ -313,3 +314,95 @@ def test_the_forms_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.clear()
         _compile(form, name == "ds", False, 4, None)
         assert seen.count(form.steps) == len(_NAMES), (name, seen)
+
+
+def _alone(form: _Form, rows: bool, op: str, offset: int) -> bytes:
+    """One access, by arguments of the launch: how its addresses are made is known beforehand."""
+    data = V(4, 2 if op.endswith("64") else 1)
+    load = op.startswith("load")
+    args = (data, *form.address) if load else (form.address[0], data, *form.address[1:])
+    items = [
+        Inst("s_load_b64", (S(8, 2), S(0, 2)), 0),
+        Inst("s_load_b128", (S(4, 4), S(0, 2)), 16),
+        Inst("v_lshlrev_b32", (V(9), I(2), V(0))),
+        Inst("v_bfe_u32", (V(14), V(0), I(10), I(10))) if rows else Inst("s_nop"),
+        *_WAIT,
+        *(
+            Inst("global_load_b32", (V(to), V(9), S(8, 2)), 128 * n)
+            for n, to in enumerate((2, 4, 5))
+        ),
+        *_WAIT,
+        form.items[0],
+        Inst("s_and_b32", (_EXEC, _EXEC, S(7))),
+        *form.items[1:],
+        Inst(f"global_{op}", args, offset),
+        *_WAIT,
+        Inst("s_mov_b32", (_EXEC, I(-1))),
+        *(Inst("global_store_b32", (V(9), V(4 + n), S(8, 2)), 128 + 128 * n) for n in (0, 1)),
+        *_WAIT,
+    ]
+    return assemble([*items, Inst("s_endpgm")]).data
+
+
+def _overlapping(flow: Flow) -> dict[int, int]:
+    """As if lanes that load 8 bytes were 4 apart: those of neighbours overlap."""
+    steps = [step for block in flow.blocks.values() for step in block.steps]
+    return {step.pc: 4 for step in steps if step.inst.op == "global_load_b64"}
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("op", ["load_b32", "store_b32", "load_b64"])
+@pytest.mark.parametrize("name", [name for name in _FORMS if name != "ds"])
+def test_limits_before_the_waves(name: str, op: str, isa: Isa) -> None:
+    """The same where the first lane is compared with limits; bases that nothing is at, too."""
+    rng, form = random.Random(f"limits {name} {op} {isa}"), _FORMS[name]
+    rows, offset, size = rng.random() < 0.5, rng.choice((0, 4, -8)), int(op[-2:]) // 8
+    options = CompileOptions(isa=isa, kernarg=(0, 32), align="unaligned" if size > 4 else "natural")
+    code = _alone(form, rows, op, offset)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lane_strides, "strides", _overlapping)
+        text = build(discover(code, 0), options, isa, ATTRIBUTES[isa])[0].text()
+        assert text.count("%limit0.lo =") == 1
+        loaded = LoadedImage(compile_kernel(code, 0, options))
+    device = EmulatedDevice(1 << 17)
+    device.alloc(_SIZE)  # nothing else is at the arena's start
+    table = device.alloc(384)
+    outcomes: set[bool] = set()
+    for _ in range(100):
+        access = _access(rng, name, offset)
+        memory = device.base + rng.choice((0, device.size - _SIZE))
+        base = memory + access.start - rng.choice((0, 0, 4, 8, 12))
+        if access.start:  # by numbers that wrap around; where sums that do not are inside, too
+            base += rng.choice((0, 1 << 34))
+        if rng.random() < 0.15:
+            base += rng.choice((-1 << 62, 1 << 62, 1 << 63, 1 << 50, -memory, 1, 2, 1 << 33))
+        registers, wrong = rng.randbytes(256), None
+        device.write(table, struct.pack("<32I", *access.numbers) + registers)
+        device.write(memory, rng.randbytes(_SIZE))
+        expected, lanes = bytearray(device.read(device.base, device.size)), bytearray(registers)
+        for lane in range(32):
+            if not access.exec >> lane & 1:
+                continue
+            at = base + form.of(access.numbers[lane], access.scalar) + offset - device.base
+            at &= (1 << 64) - 1
+            if at > device.size - size or (at % 4 and size == 4):
+                wrong = lane
+                break
+            for word in range(0, size, 4):
+                row = 32 * word + 4 * lane
+                if op.startswith("store"):
+                    expected[at : at + 4] = registers[row : row + 4]
+                else:
+                    lanes[row : row + 4] = expected[at + word : at + word + 4]
+        numbers = (table, 0, base & (1 << 64) - 1, access.scalar, access.exec)
+        launch = (loaded, Setup(), 1, 32, struct.pack("<QQQII", *numbers), device)
+        outcomes.add(wrong is None)
+        if wrong is not None:
+            with pytest.raises(EmulatorError, match=rf"fault .* lane {wrong}:"):
+                run_image(*launch)
+            continue
+        run_image(*launch)
+        at = memory - device.base
+        assert device.read(memory, _SIZE) == expected[at : at + _SIZE], access
+        assert device.read(table + 128, 256) == lanes, access
+    assert outcomes == {False, True}

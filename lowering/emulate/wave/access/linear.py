@@ -23,7 +23,7 @@ _STEPS = 16  # operations of an address that are looked through
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class Step:
     """An operation of a vector with a scalar, or its extension to ``width`` bits."""
 
     op: str
@@ -57,7 +57,7 @@ class Linear:
     from lane to lane."""
 
     root: Val
-    steps: tuple[_Step, ...]
+    steps: tuple[Step, ...]
     stride: int
 
     def of(self, d: LlvmDomain, value: Val) -> Val:
@@ -66,11 +66,11 @@ class Linear:
         return value
 
 
-def _before(d: LlvmDomain, value: Val) -> tuple[_Step, Val] | None:
+def _before(d: LlvmDomain, value: Val) -> tuple[Step, Val] | None:
     """The last operation of a vector, and what it was done to."""
     op, parts = d.origins.get(value.ref, ("", ()))
     if op in ("sext", "zext"):
-        return _Step(op, value.width), parts[0]
+        return Step(op, value.width), parts[0]
     if op not in ("add", "sub", "mul", "shl"):
         return None
     a, b = parts
@@ -80,7 +80,7 @@ def _before(d: LlvmDomain, value: Val) -> tuple[_Step, Val] | None:
         return None
     if op == "shl" and b.const is not None and b.const >= value.width:
         return None
-    return _Step(op, value.width, b), a
+    return Step(op, value.width, b), a
 
 
 def find(d: LlvmDomain, lo: Val, hi: Val | None, bytes_: int, *, short: bool) -> Linear | None:
@@ -89,9 +89,9 @@ def find(d: LlvmDomain, lo: Val, hi: Val | None, bytes_: int, *, short: bool) ->
     top = lo if hi is None else d.whole(hi, lo)
     if top is None or not top.vec:
         return None
-    root, steps = top, list[_Step]()
+    root, steps = top, list[Step]()
     if hi is None and not short:
-        steps.append(_Step("zext", 64))
+        steps.append(Step("zext", 64))
     while len(steps) < _STEPS and (found := _before(d, root)) is not None:
         step, root = found
         steps.append(step)
@@ -105,13 +105,19 @@ def find(d: LlvmDomain, lo: Val, hi: Val | None, bytes_: int, *, short: bool) ->
     return Linear(root, tuple(reversed(steps)), bytes_ // total)
 
 
-def starts(c: Context, form: Linear) -> contiguous.Starts:
-    """As `contiguous.starts`."""
+def grows(c: Context, form: Linear) -> tuple[Val, list[Val]]:
+    """(whether the active lanes of each run have values ``stride`` apart, those of the first)."""
     d, root, length = c.d, form.root, contiguous.run_length(c)
     heads, vector = contiguous.firsts(c, root)
     offsets = ", ".join(f"i{root.width} {i % length * form.stride}" for i in range(LANES))
     hit = d.eq(root, d.add(vector, Val(f"<{offsets}>", root.width, True)))
-    ok = d.eq(d.or_(d.mask_of(hit), d.not_(c.state.exec_mask())), const(-1, 32))
+    return d.eq(d.or_(d.mask_of(hit), d.not_(c.state.exec_mask())), const(-1, 32)), heads
+
+
+def starts(c: Context, form: Linear) -> contiguous.Starts:
+    """As `contiguous.starts`."""
+    d, length = c.d, contiguous.run_length(c)
+    ok, heads = grows(c, form)
     out: list[Val] = []
     for head in heads:
         stride = form.stride
@@ -137,4 +143,4 @@ def vector(c: Context, form: Linear) -> Val:
     return form.of(c.d, form.root)
 
 
-__all__ = ["Linear", "find", "starts", "vector"]
+__all__ = ["Linear", "Step", "find", "grows", "starts", "vector"]

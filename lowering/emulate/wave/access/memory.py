@@ -286,12 +286,16 @@ def emit_smem(c: Context, inst: Inst) -> None:
         elif not is_off(extra):
             register = d.zext(c.read32(inst, extra), 64)
             address = d.add(address, register)
-    if register is None and _own_argument(c, inst, base, offset, 4 * n):
+    own = register is None and _own_argument(c, inst, base, offset, 4 * n)
+    if own:
         start = vector_access.member(c, WaveLayout.ARGUMENTS, "ptr")
         p = c.fn.emit(f"getelementptr i8, ptr {start}, i64 {offset.ref}")
     else:
         p = vector_access.scalar_pointer(c, address, offset, 4 * n)
     for i in range(n):
-        q = c.fn.emit_new(f"getelementptr i8, ptr {p}, i64 {4 * i}")
-        word = Val(c.fn.emit_new(f"load volatile i32, ptr {q}, align 4"), 32, False)
-        c.write32(inst, dst, word, i)
+        q = c.fn.emit(f"getelementptr i8, ptr {p}, i64 {4 * i}")
+        if own and c.fn.around is not None:
+            word = c.fn.around.enter(c.fn, f"load i32, ptr {q}, align 4, !invariant.load !0")
+        else:
+            word = c.fn.emit_new(f"load volatile i32, ptr {q}, align 4")
+        c.write32(inst, dst, Val(word, 32, False), i)

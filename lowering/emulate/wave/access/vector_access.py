@@ -13,10 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from sassxlate.lowering.emulate.image.abi import WaveLayout
+from sassxlate.lowering.emulate.wave import run
 from sassxlate.lowering.emulate.wave.access import (
     access64,
     contiguous,
     dword_helpers,
+    limits,
     linear,
     memory_helpers,
     shared,
@@ -78,6 +80,9 @@ class Address:
 
 def member(c: Context, at: WaveLayout, type_: str = "i64") -> str:
     """A member of SxWave that never changes during a wave."""
+    shared = run.member(c.fn, at, type_)
+    if shared is not None:
+        return shared
     p = c.fn.emit(f"getelementptr i8, ptr %w, i64 {int(at)}")
     return c.fn.emit(f"load {type_}, ptr {p}, !invariant.load !0")
 
@@ -124,6 +129,8 @@ def _side_by_side(
     the addresses are made, if it is known).  ``more``: how far the last one reaches past that."""
     d, length, short = c.d, contiguous.run_length(c), a.space == "l"
     form = linear.find(d, a.lo, a.hi, bytes_, short=short)
+    if form is not None and not short and limits.applies(c, form, a.base, align):
+        return *limits.side_by_side(c, form, a.base, bytes_, align, more), form
     if form is None:
         starts = contiguous.starts(c, a.lo, a.hi, bytes_, short=short)
     else:

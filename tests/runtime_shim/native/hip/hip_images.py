@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from sassxlate.lowering.emulate.image.abi import FLAG_RUNS
 from sassxlate.runtime_shim.cache.store import seal
 
 HERE = Path(__file__).resolve().parent
@@ -54,7 +55,8 @@ def compile_waves(directory: Path) -> tuple[bytes, dict[str, int]]:
 
 
 def image(code: bytes, entry: int, kernel: str, *, strict: bool = False, isa: int = 0) -> bytes:
-    """An image file as the compiler writes it (abi.h, SxImageHeader)."""
+    """An image file as the compiler writes it (abi.h, SxImageHeader); by their names, kernels run
+    the waves that follow."""
     header = struct.pack(
         "<IIQQQQII256s",
         0x42485853,
@@ -62,7 +64,7 @@ def image(code: bytes, entry: int, kernel: str, *, strict: bool = False, isa: in
         HEADER_SIZE,
         len(code),
         entry,
-        int(strict),
+        int(strict) | FLAG_RUNS * kernel.startswith("run_"),
         isa,
         0,
         kernel.encode(),

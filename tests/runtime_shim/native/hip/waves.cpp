@@ -184,3 +184,55 @@ ENTRY dump_args(Wave *w) {
   uint32_t size = arg32(w, 8);
   for (uint32_t i = 0; i < size; i += 4) store32(w, out + i, arg32(w, i), 0, 0);
 }
+
+/* Images that run several waves in one call: `body` has a wave, its workgroup's number in a row (s13) and the one of the
+ * row (s14), as the compiler's code has them: read before the wave begins. */
+typedef void (*Body)(Wave *w, uint32_t x, uint32_t y);
+static inline __attribute__((always_inline)) void run_all(Wave *first, Body body) {
+  uint64_t executed = 0;
+  for (;;) {
+    uint32_t x = first->sgpr[13], y = first->sgpr[14];
+    Wave *w = first;
+    for (;; w = (Wave *)((uint8_t *)w + first->step)) {
+      body(w, x, y);
+      ++executed;
+      if (!w->follows) break;
+    }
+    if (!first->more) {
+      w->executed = executed;
+      return;
+    }
+    --first->more;
+    ++first->sgpr[13];
+  }
+}
+
+/* Arguments of all: out, waves of a workgroup, workgroups of a row, and a number. */
+static inline uint32_t place(Wave *w, uint32_t x, uint32_t y) { return (y * arg32(w, 12) + x) * arg32(w, 8) + w->v0[0] / 32; }
+
+/* Counts each wave in out[place]; one in `number` gives way before, once or twice. */
+static void count_body(Wave *w, uint32_t x, uint32_t y) {
+  uint32_t at = place(w, x, y), every = arg32(w, 16), mixed = at * 2654435761u >> 8;
+  for (uint32_t i = 0; every && mixed % every == 0 && i <= (mixed >> 8 & 1); ++i) {
+    w->fuel = mixed >> 9 & 1;
+    w->rt->yield(w, 4);
+  }
+  uint32_t *word = (uint32_t *)check(w, arg64(w, 0) + 4ull * at, 4, SX_ATOMIC, 8, 0);
+  __atomic_fetch_add(word, w->exec == 0xffffffffu ? 1 : w->exec, __ATOMIC_SEQ_CST);
+}
+ENTRY run_count(Wave *w) { run_all(w, count_body); }
+
+/* The wave at `number` stops with a fault in lane 5. */
+static void stop_body(Wave *w, uint32_t x, uint32_t y) {
+  if (place(w, x, y) == arg32(w, 16)) w->rt->fault(w, SX_FAULT_TRAP, 0x40, 5, 2);
+}
+ENTRY run_stop(Wave *w) { run_all(w, stop_body); }
+
+/* Every wave waits for the one `number` places after it, which may be of another workgroup. */
+static void wait_body(Wave *w, uint32_t x, uint32_t y) {
+  uint32_t at = place(w, x, y), other = at + arg32(w, 16);
+  if (other < arg32(w, 20))
+    while (!load32(w, arg64(w, 0) + 4ull * other, 4, 0)) back_edge(w, 8);
+  store32(w, arg64(w, 0) + 4ull * at, 1, 12, 0);
+}
+ENTRY run_wait(Wave *w) { run_all(w, wait_body); }
