@@ -8,6 +8,8 @@ size: CUDA reports an error otherwise.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sassxlate.disasm.sass.instruction import Const, Instruction, Mem, Pred, Reg, RegRef
 from sassxlate.disasm.sass.semantics.memory.memory import place, shape, size_of, width_of
 from sassxlate.disasm.sass.semantics.warp_state import Space
@@ -33,6 +35,8 @@ def pointer(lane: Lane, space: Space, role: str = "mem", more: int = 0) -> tuple
     if not isinstance(mem, Mem):
         raise refused(FORM, f"the address {role}", lane.ins)
     width = width_of(space)
+    if space == "shared":
+        return _shared(lane, mem, more), SPACE_NUMBER[space]
     at = place(lane.d, mem, lane.reg, width)
     if more:
         at = lane.d.add(at, const(more, width))
@@ -42,6 +46,19 @@ def pointer(lane: Lane, space: Space, role: str = "mem", more: int = 0) -> tuple
         return ref, 5
     number = SPACE_NUMBER[space]
     return lane.fn.emit(f"inttoptr i{width} {at.ref} to ptr addrspace({number})"), number
+
+
+def _shared(lane: Lane, mem: Mem, more: int) -> str:
+    """With the offset as a step of the pointer: LLVM writes the sum as an OR where low bits are 0,
+    and then no longer puts the offset into the instructions of a loop."""
+    at = place(lane.d, replace(mem, offset=0), lane.reg, 32)
+    offset = const(mem.offset + more, 32)
+    if at.const is not None:
+        at, offset = lane.d.add(at, offset), const(0, 32)
+    base = lane.fn.emit(f"inttoptr i32 {at.ref} to ptr addrspace(3)")
+    if offset.const == 0:
+        return base
+    return lane.fn.emit(f"getelementptr i8, ptr addrspace(3) {base}, i32 {offset.ref}")
 
 
 def load(lane: Lane, at: tuple[str, int], size: int, order: str | None, volatile: bool) -> Val:
