@@ -170,7 +170,8 @@ class Silicon(Interpreter):
             section = {n: Waits("section", kind, wanted[n], home) for n in coming}
             split.gather(mask, section, place + 1, place)
         else:
-            split.meet(mask, {n: wanted[n] for n in coming}, place)
+            exclusive = ins.has("EXCLUSIVE")
+            split.meet(mask, {n: wanted[n] for n in coming}, place, exclusive=exclusive)
 
     def _go_home(self, key: int, ins: Instruction, group: Group, lanes: Mask) -> None:
         split, mask, _, place = self._now(ins, group, lanes)

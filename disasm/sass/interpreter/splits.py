@@ -73,6 +73,10 @@ class Splits:
     waits: dict[int, Waits] = field(default_factory=dict[int, Waits])  # beside, or in the pool
     away: int = 0  # yielded, and may run
     homes: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
+    # Of lanes that a section or WARPSYNC.EXCLUSIVE brought together: all of them, up to its end or
+    # the next meeting.  Others at the same place do not join them.
+    teams: dict[int, int] = field(default_factory=dict[int, int])
+    exclusive: set[int] = field(default_factory=set[int])  # places of WARPSYNC.EXCLUSIVE
     _age: dict[int, int] = field(default_factory=dict[int, int])
     _newest: int = 0
     _oldest: int = 0
@@ -158,8 +162,11 @@ class Splits:
             self._spill()
             if not ready & ~self.away:
                 self.away = 0  # all yielded: each gets a turn
-            place = self.places[self._first(lanes_of(ready & ~self.away))]
-            same = mask_of(n for n, p in self.places.items() if p == place)
+            first = self._first(lanes_of(ready & ~self.away))
+            place, team = self.places[first], self.teams.get(first)
+            same = mask_of(
+                n for n, p in self.places.items() if p == place and self.teams.get(n) == team
+            )
             self._remove(same)
             self.running = Split(same, place)
         self.away &= ~self.running.mask
@@ -213,6 +220,7 @@ class Splits:
         if not coming:
             self.go(mask, place + 1)
             return
+        self._disband(coming)
         there = self.at_barrier(number) & armed
         passing = mask & ~coming
         missing = armed & ~(coming | there | self._asleep())
@@ -248,29 +256,54 @@ class Splits:
         else:
             self.put_beside(same, at + 1)
 
-    def meet(self, mask: int, wanted: dict[int, int], place: int) -> None:
+    def _disband(self, lanes: int) -> None:
+        for lane in lanes_of(lanes):
+            self.teams.pop(lane, None)
+
+    def _form(self, teams: Iterable[int]) -> None:
+        for team in teams:
+            self.teams |= dict.fromkeys(lanes_of(team), team)
+
+    def _apart(self, teams: list[int], place: int) -> None:
+        """Teams continue one after another, the one of the lowest lane first."""
+        self._form(teams)
+        teams = sorted(teams, key=lambda team: team & -team, reverse=True)
+        for team in teams[:-1]:
+            self.put_beside(team, place)
+        self.go(teams[-1], place)
+
+    def meet(
+        self, mask: int, wanted: dict[int, int], place: int, *, exclusive: bool = False
+    ) -> None:
         """WARPSYNC: each lane of ``wanted``, all of them running, waits for a mask at this
-        place."""
+        place.  ``exclusive``: the lanes of each mask continue apart from others."""
+        self._disband(mask_of(wanted))
+        if exclusive:
+            self.exclusive.add(place)
         here = {n: w.what for n, w in self.waits.items()
                 if w.kind == "warpsync" and self.place_of(n) == place} | wanted  # fmt: skip
-        met = self._agreed(here)
-        coming = mask_of(wanted)
+        teams = self._agreed(here)
+        met, coming = sum(teams), mask_of(wanted)
         if not coming & ~met:
             self._remove(met & ~coming)
-            self.go(mask | met, place + 1)
+            if exclusive:
+                self._pool(mask & ~coming, place + 1)
+                self._apart(teams, place + 1)
+            else:
+                self.go(mask | met, place + 1)
             return
         for lane, m in wanted.items():
             self.waits[lane] = Waits("warpsync", m)
         self._park(mask, coming, place)
         self.recheck()
 
-    def _agreed(self, there: dict[int, int]) -> int:
-        """Of lanes at one WARPSYNC, with their masks, those whose mask has met: all its lanes are
-        there with the same one."""
+    def _agreed(self, there: dict[int, int]) -> list[int]:
+        """Of lanes at one WARPSYNC, with their masks, those whose mask has met, mask by mask: all
+        its lanes are there with the same one."""
         teams: dict[int, int] = {}
         for lane, m in there.items():
             teams[m] = teams.get(m, 0) | 1 << lane
-        return sum(team for m, team in teams.items() if not m & self.live & ~team)
+        return [team for m, team in teams.items() if not m & self.live & ~team]
 
     def gather(self, mask: int, wanted: dict[int, Waits], starts: int, place: int) -> None:
         """WARPSYNC.COLLECTIVE: the lanes of a mask run the section at ``starts`` together, each
@@ -292,14 +325,12 @@ class Splits:
             self._pool(rest, place)
         if mask & ~coming:
             self._pool(mask & ~coming, place + 1)
-        met.sort(key=lambda team: team & -team, reverse=True)
-        for team in met[:-1]:
-            self.put_beside(team, starts)
-        self.go(met[-1], starts)
+        self._apart(met, starts)
 
     def home(self, mask: int, following: int) -> None:
         """ENDCOLLECTIVE: the last to arrive continues first."""
         groups: dict[tuple[int, int], int] = {}
+        self._disband(mask)
         for lane in lanes_of(mask):
             home, order = self.homes.get(lane, (-1, 0))
             key = (order, home if home >= 0 else following)
@@ -361,10 +392,15 @@ class Splits:
         for lane, w in self.waits.items():
             if w.kind == "warpsync":
                 at.setdefault(self.place_of(lane), {})[lane] = w.what
-        for them in at.values():
-            self._past(self._agreed(them))
+        for place, them in at.items():
+            met = self._agreed(them)
+            if place in self.exclusive:
+                self._spill()
+                self._form(met)
+            self._past(sum(met))
         for team in self._teams():
             self._spill()
+            self._form([team])
             start = self.places[self._first(lanes_of(team))] + 1
             self._remove(team)
             self._pool(team, start)
