@@ -34,8 +34,11 @@ _SHARED = frozenset(
 
 def wanted(flow: Flow, options: CompileOptions) -> bool:
     """Whether the image runs waves that follow: not where they wait for each other in barriers, nor
-    where each one is watched."""
+    where each one is watched.  A wave with a loop takes longer than what would be saved, and a loop
+    within others has worse code: values that it carries leave their registers."""
     if options.strict or options.turns or options.quick or options.trace is not None:
+        return False
+    if any(succ <= start for start, block in flow.blocks.items() for succ in block.succs):
         return False
     steps = [step for block in flow.blocks.values() for step in block.steps]
     return len(steps) <= _LONGEST and all(step.inst.op != "s_barrier" for step in steps)
@@ -67,15 +70,12 @@ def register(fn: Function, index: int, workgroup: int | None) -> str:
     return _first(fn, WaveLayout.SGPR + 4 * index, "i32", level)
 
 
-def finish(fn: Function, workgroup: int | None, *, fuel: bool) -> None:
+def finish(fn: Function, workgroup: int | None) -> None:
     """Puts the loops around the function's blocks, which begin after ``entry``."""
     assert fn.around is not None
     entry, group, wave = fn.around.lines
     step = _first(fn, WaveLayout.STEP, "i64", _IN_ROW)
     more = _at("%more", "%first", WaveLayout.MORE)
-    if fuel:
-        given = _first(fn, WaveLayout.FUEL, "i64", _IN_ROW)
-        wave += [_at("%fuel", "%w", WaveLayout.FUEL), f"  store i64 {given}, ptr %fuel"]
     entry += [
         more,
         "  br label %group",

@@ -81,7 +81,6 @@ class WaveBuilder:
         self.fn = Function(self.module, f"void @wave({given})", attrs)
         if self.runs:
             self.fn.around = run.around(self.fn)
-        self.fuelled = False
         d = LlvmDomain(self.fn, avx512=isa == "avx512", seed_offset=int(WaveLayout.STRICT_SEED))
         self.initial = ModeBits(options.float_mode | options.dx10_clamp << 8 | options.ieee << 9)
         mode = self.initial.mode()
@@ -129,7 +128,7 @@ class WaveBuilder:
         self.c.state.finish({start: b.succs for start, b in self.flow.blocks.items()})
         if self.runs:
             limits.finish(self.c)
-            run.finish(self.fn, self.c.state.workgroup, fuel=self.fuelled)
+            run.finish(self.fn, self.c.state.workgroup)
         self.fn.finish("wave")
         return self.module
 
@@ -265,7 +264,6 @@ class WaveBuilder:
 
     def _fuel(self, pc: int) -> None:
         fn = self.fn
-        self.fuelled = True
         p = fn.emit_new(f"getelementptr i8, ptr %w, i64 {int(WaveLayout.FUEL)}")
         old = fn.emit_new(f"load i64, ptr {p}")
         new = fn.emit_new(f"sub i64 {old}, 1")

@@ -98,31 +98,6 @@ begin wild_at
   global_store_b32 v2, v1, s[4:5]
 finish wild_at
 
-; out[i] = the sum of in[i], in[i + step], ... below in[n]; arguments out, in, n and step
-begin sum
-  s_load_b128 s[4:7], s[0:1], 0x0
-  s_load_b32 s8, s[0:1], 0x10
-  s_load_b32 s9, s[0:1], 0x18
-  v_lshl_add_u32 v1, s15, 8, v0
-  v_mov_b32 v3, 0
-  v_lshlrev_b32 v2, 2, v1
-  s_mov_b32 s10, exec_lo
-  s_waitcnt lgkmcnt(0)
-.Lsum_next:
-  v_cmp_gt_u32 vcc_lo, s8, v1
-  s_and_b32 exec_lo, exec_lo, vcc_lo
-  s_cbranch_execz .Lsum_done
-  v_lshlrev_b32 v4, 2, v1
-  global_load_b32 v5, v4, s[6:7]
-  v_add_nc_u32 v1, s9, v1
-  s_waitcnt vmcnt(0)
-  v_add_nc_u32 v3, v3, v5
-  s_branch .Lsum_next
-.Lsum_done:
-  s_mov_b32 exec_lo, s10
-  global_store_b32 v2, v3, s[4:5]
-finish sum
-
 ; Stores in LDS at the offset in the second argument.
 begin wild_lds
   s_load_b128 s[4:7], s[0:1], 0x0

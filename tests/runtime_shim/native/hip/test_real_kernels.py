@@ -187,25 +187,6 @@ def test_a_fault_in_a_run_of_waves(
     assert where in done.stderr
 
 
-@pytest.mark.parametrize("fuel", ["1", "2", "7", "8192"])
-def test_runs_of_waves_that_give_way(
-    script: Script, real: CompilingService, code_object: Path, fuel: str
-) -> None:
-    """Loops of different lengths; each wave begins with all of its fuel."""
-    done = script(
-        f"m = hip.load(open({str(code_object)!r}, 'rb').read()); n = 256 * 90 + 1000\n"
-        "data = [i * i % 7919 for i in range(n)]\n"
-        "a, b = hip.malloc(4 * n), hip.malloc(4 * 256 * 21)\n"
-        "hip.write(a, struct.pack(f'<{n}I', *data))\n"
-        "for threads, step in ((256 * 21, 256 * 21), (256 * 21, 100), (256 * 20, 999)):\n"
-        "    args = struct.pack('<QQQQ', b, a, n, step)\n"
-        "    done = hip.launch(hip.function(m, 'sum'), threads // 256, 256, args)\n"
-        "    print(done, hip.words(b, threads) == [sum(data[i::step]) for i in range(threads)])\n",
-        SASSXLATE_FUEL=fuel,
-    )
-    assert done.stdout == "0 True\n" * 3, done.stderr
-
-
 def test_strict_images_run_and_see_each_allocation(
     script: Script, real: CompilingService, code_object: Path
 ) -> None:
