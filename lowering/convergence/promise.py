@@ -221,7 +221,7 @@ def _reason(
     if name == "BAR":
         if lane_guard:
             return Reason.GUARD
-        if not is_plain_barrier(ins) or not ins.has("SYNC"):
+        if not is_plain_barrier(ins) or not (ins.has("SYNC") or ins.has("RED")):
             return Reason.MASK
         return Reason.STEP if here else _apart(block, step, around)
     if name == "WARPSYNC":

@@ -33,6 +33,7 @@ from sassxlate.lowering.tier.matrices.products import hmma
 from sassxlate.lowering.tier.numbers import integer_quotients, stand_ins, wide_compares
 from sassxlate.lowering.tier.old_values import after, unread
 from sassxlate.lowering.tier.refusal import FLOW, FORM, refused
+from sassxlate.lowering.tier.warp.reductions import Reductions, reduces, wait
 from sassxlate.lowering.tier.warp.together import Together
 
 _WHOLE = ("LDSM", "STSM", "MOVM", "HMMA")
@@ -66,6 +67,7 @@ class Blocks:
         self.old_unread = unread(cfg)
         self.wide = wide_compares.pairs(cfg)
         self.tested = tested
+        self.reductions = Reductions(lane, cfg)
         self.copies = 0
         self.blocks = 0
         self.traps = False
@@ -187,7 +189,9 @@ class Blocks:
             return
         if name in ("MEMBAR", "CCTL"):
             lane.under(guard, lambda: memory.fence(lane, ins))
-        elif t.barrier == "result" or name == "FENCE":
+        elif t.barrier == "result":
+            self.reductions.result(ins, guard)
+        elif name == "FENCE":
             raise refused(FORM, name, ins)
         elif ins.offset in self.acquires:
             memory.acquired(lane)
@@ -359,12 +363,14 @@ class Blocks:
     def _meet(self, ins: Instruction) -> None:
         if ins.mnemonic == "WARPSYNC":
             memory.ordered(self.lane)
+        elif reduces(ins):
+            self.reductions.meet(ins, self._here)
         elif ins.mnemonic == "BAR":
-            fn = self.lane.fn
-            self.lane.module.declare("void @llvm.amdgcn.s.barrier()")
-            fn.do('fence syncscope("workgroup") release')
-            fn.do("call void @llvm.amdgcn.s.barrier()")
-            fn.do('fence syncscope("workgroup") acquire')
+            wait(self.lane)
+
+    def _here(self, condition: Guard) -> Val:
+        """The lanes that are here and for which a condition holds."""
+        return others.ballot(self.lane, condition or const(1, 1))
 
     def _token(self, ins: Instruction) -> tuple[Val, int]:
         """The register of an indirect transfer, and what is added to it for an offset in the

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -88,9 +88,12 @@ class Lane:
         self.grid = grid_words(found.kernel)
         self.fills: dict[str, int] = {f.kind: f.offset for f in launch.fills}
         self.slots: set[str] = set()
+        # Slots of others, where the current instruction's registers are meanwhile.
+        self.elsewhere: dict[tuple[str, int], str] = {}
         self.arguments: set[tuple[int, int]] = set()  # that are read: offset, width
         self.literals = literals(found.kernel)
         self.uses_stack = False
+        self.shared_after = 0  # bytes of shared memory after the kernel's own
         self.called: dict[str, Called] = {}
         self.columns: dict[int, int] = {}  # by line of the function: its debug location's
         self.ins: Instruction | None = None
@@ -100,8 +103,12 @@ class Lane:
 
     # -- registers --------------------------------------------------------------------------------
 
-    def _slot(self, file: str, index: int) -> tuple[str, str]:
+    def slot(self, file: str, index: int) -> tuple[str, str]:
+        """The name of a register's stack slot, and its type."""
         kind = "i1" if file in ("P", "UP") else "i32"
+        other = self.elsewhere.get((file, index))
+        if other is not None:
+            return other, kind
         name = f"%{file}{index}"
         if name not in self.slots:
             self.slots.add(name)
@@ -110,9 +117,13 @@ class Lane:
         return name, kind
 
     def _read(self, file: str, index: int) -> Val:
-        name, kind = self._slot(file, index)
+        name, kind = self.slot(file, index)
         ref = self.fn.emit_new(f"load {kind}, ptr addrspace(5) {name}, align 4")
         return Val(ref, int(kind[1:]), False)
+
+    def named(self, ref: RegRef) -> Val:
+        """The value of a register or predicate."""
+        return self._read(ref.file, ref.index)
 
     def reg(self, file: RegFile, index: int) -> Val:
         return self._read(file, index)
@@ -123,11 +134,17 @@ class Lane:
     def write(self, ref: RegRef, value: Val, guard: Guard = None) -> None:
         """A register's new value; it keeps the old one if the guard does not hold, unless none
         reads that."""
-        name, kind = self._slot(ref.file, ref.index)
+        name, kind = self.slot(ref.file, ref.index)
         if guard is not None and ref not in self.lost:
             old = self._read(ref.file, ref.index)
             value = self.d.select(guard, value, old)
         self.fn.do(f"store {kind} {value.ref}, ptr addrspace(5) {name}, align 4")
+
+    def forget(self, some: Iterable[RegRef]) -> None:
+        """No value of these registers is read any more."""
+        for ref in sorted(some, key=lambda r: (r.file, r.index)):
+            name, kind = self.slot(ref.file, ref.index)
+            self.fn.do(f"store {kind} poison, ptr addrspace(5) {name}, align 4")
 
     def give(self, role: str, values: Sequence[Val], guard: Guard = None) -> None:
         """Writes a destination of one or more registers."""
@@ -344,9 +361,7 @@ class Lane:
             self.branch(after)
         if lost:
             with self.fn.arm(other):
-                for ref in sorted(lost, key=lambda r: (r.file, r.index)):
-                    name, kind = self._slot(ref.file, ref.index)
-                    self.fn.do(f"store {kind} poison, ptr addrspace(5) {name}, align 4")
+                self.forget(lost)
                 self.branch(after)
         self.fn.label(after, keep=True)
 

@@ -37,7 +37,7 @@ def attributes(lane: Lane, target: Target) -> str:
     most = lane.launch.max_threads
     pairs = {
         "amdgpu-flat-work-group-size": f"1,{most}",
-        "amdgpu-lds-size": str(lane.kernel.shared_size),
+        "amdgpu-lds-size": str(lane.kernel.shared_size + lane.shared_after),
         "amdgpu-ieee": "false",
         "denormal-fp-math": "ieee,ieee",
         "denormal-fp-math-f32": "preserve-sign,preserve-sign" if lane.d.flushes else "ieee,ieee",

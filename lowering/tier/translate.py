@@ -16,6 +16,7 @@ from sassxlate.lowering.abi.reserved_shared import reserved
 from sassxlate.lowering.codeobject.code_object import KernelImage
 from sassxlate.lowering.codeobject.code_object import write as write_code_object
 from sassxlate.lowering.codeobject.source_map import UNALIGNED, source_map
+from sassxlate.lowering.convergence.plan import make_plan
 from sassxlate.lowering.idioms.inline import replaced_inline
 from sassxlate.lowering.idioms.replaced import replaced as with_quotients
 from sassxlate.lowering.nans.bits import nan_bits
@@ -30,11 +31,17 @@ from sassxlate.lowering.tier.control import Blocks, flushes
 from sassxlate.lowering.tier.families import FAMILIES
 from sassxlate.lowering.tier.families.encodings import places
 from sassxlate.lowering.tier.lane import LINE, Lane
+from sassxlate.lowering.tier.masked.blocks import MaskedBlocks
 from sassxlate.lowering.tier.numbers.stand_ins import branches
-from sassxlate.lowering.tier.refusal import BACKEND, FLOW, FORM, TOGETHER, Refused, refused
+from sassxlate.lowering.tier.refusal import BACKEND, FLOW, FORM, TOGETHER, WAITING, Refused, refused
 from sassxlate.lowering.tier.warp.presumed import presumed, tested
 from sassxlate.lowering.tier.warp.tests_of_warp import Tests, replaced, settled
-from sassxlate.lowering.tier.warp.together import Together, together
+from sassxlate.lowering.tier.warp.together import (
+    Together,
+    ordered_shared,
+    together,
+    waits_for_weak_loads,
+)
 
 
 def module_text(rules: Translated, target: Target) -> str:
@@ -42,20 +49,60 @@ def module_text(rules: Translated, target: Target) -> str:
     found = rules.selected.allocated.planned.analysed
     cfg, quotients = with_quotients(found.cfg, rules.kernel)
     cfg, inline = replaced_inline(cfg, rules.kernel)
-    cfg, tests = replaced(cfg, rules.kernel)
+    found = replace(found, cfg=cfg)
+    try:
+        return _structured(found, rules, target, changed=bool(quotients or inline))
+    except Refused as why:
+        if why.code not in (FLOW, TOGETHER, WAITING):
+            raise
+        try:
+            return _masked(found, rules, target, changed=bool(quotients or inline))
+        except Refused as other:
+            raise (other if other.code == FORM else why) from None
+
+
+def _structured(found: Analysed, rules: Translated, target: Target, *, changed: bool) -> str:
+    """The kernel in LLVM's own control flow, which is the lanes'."""
+    cfg, tests = replaced(found.cfg, rules.kernel)
     lanes = _lanes(cfg, rules.kernel, tests)
-    cfg = lanes.cfg
-    found = replace(found, cfg=cfg, uniformity=lanes.uniformity)
-    if quotients or inline:
+    found = replace(found, cfg=lanes.cfg, uniformity=lanes.uniformity)
+    if changed:
         found = _analysed_again(found)
+
+    def writer(lane: Lane) -> Blocks:
+        return Blocks(lane, found.cfg, lanes.facts, lanes.tested)
+
+    return _by_mode(found, rules, target, writer)
+
+
+def _masked(found: Analysed, rules: Translated, target: Target, *, changed: bool) -> str:
+    """The kernel with the masks of the convergence machine."""
+    found = replace(found, uniformity=analyse(found.cfg))
+    if changed:
+        found = _analysed_again(found)
+    plan = make_plan(found.cfg, found.live, found.uniformity)
+    waits_for_weak_loads(found.cfg)
+    apart = (False,) * len(found.cfg.blocks)
+    ordered = bool(plan.latches) or ordered_shared(found.cfg)
+    facts = Together(apart, apart, ordered, {})
+
+    def writer(lane: Lane) -> Blocks:
+        return MaskedBlocks(lane, plan, facts)
+
+    return _by_mode(found, rules, target, writer)
+
+
+def _by_mode(
+    found: Analysed, rules: Translated, target: Target, writer: Callable[[Lane], Blocks]
+) -> str:
     if rules.launch.heap or any(f.kind in ("textures", "locks") for f in rules.launch.fills):
         raise refused(FORM, "textures, 128-bit atomics or the driver's functions")
     if reserved(rules.selected.allocated.planned.analysed.cfg):
         raise refused(FORM, "the shared memory of tiles of several warps")
-    if flushes(cfg):  # by the function's mode, if all operations do
+    if flushes(found.cfg):  # by the function's mode, if all operations do
         with suppress(Refused):
-            return _written(found, rules, target, lanes, by_mode=True)
-    return _written(found, rules, target, lanes, by_mode=False)
+            return _written(found, rules, target, writer, by_mode=True)
+    return _written(found, rules, target, writer, by_mode=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +150,13 @@ def _written(
     found: Analysed,
     rules: Translated,
     target: Target,
-    lanes: _Lanes,
+    writer: Callable[[Lane], Blocks],
     *,
     by_mode: bool,
 ) -> str:
     lane = Lane(found, rules.launch, target)
     lane.d.flushes = by_mode
-    blocks = Blocks(lane, found.cfg, lanes.facts, lanes.tested)
+    blocks = writer(lane)
     blocks.write()
     return module.text(lane, blocks, target)
 

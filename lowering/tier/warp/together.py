@@ -11,7 +11,7 @@ they are refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -27,6 +27,7 @@ from sassxlate.lowering.convergence.plan import is_plain_barrier
 from sassxlate.lowering.tier.refusal import FLOW, FORM, TOGETHER, WAITING, refused
 from sassxlate.lowering.tier.warp.agreed import all_here
 from sassxlate.lowering.tier.warp.apart import uniform_registers
+from sassxlate.lowering.tier.warp.reductions import reduces
 from sassxlate.lowering.tier.warp.retries import retries
 from sassxlate.lowering.tier.warp.turns import steady
 
@@ -264,13 +265,15 @@ def _sees_others(ins: Instruction) -> bool:
     return bool(traits(ins).lanes)
 
 
-def _barriers(cfg: Cfg, group: Sequence[bool], turns: Sequence[bool]) -> None:
+def _barriers(cfg: Cfg, step: Sequence[bool], group: Sequence[bool], turns: Sequence[bool]) -> None:
     for block in cfg.blocks:
         for ins in block.instructions:
             if ins.mnemonic == "BAR":
-                if not ins.has("SYNC") or not is_plain_barrier(ins) or not ins.guard.is_true:
+                if not reduces(ins) and not (ins.has("SYNC") and is_plain_barrier(ins)):
                     raise refused(FORM, "this kind of BAR", ins)
-                if not turns[block.index]:
+                if not ins.guard.is_true:
+                    raise refused(TOGETHER, "a barrier under a guard", ins)
+                if not (step if reduces(ins) else turns)[block.index]:
                     raise refused(TOGETHER, "a barrier where lanes run apart", ins)
             elif ins.has("COLLECTIVE") or ins.mnemonic == "ENDCOLLECTIVE":
                 raise refused(FLOW, "a collective section", ins)
@@ -291,7 +294,22 @@ def _brings(ins: Instruction) -> bool:
     return t.reaches(("load", "atomic", "arrival"), "generic", "global", "shared")
 
 
-def _waiting(cfg: Cfg, step: Sequence[bool]) -> None:
+def _weakly(ins: Instruction) -> bool:
+    """Whether it loads what LLVM need not load again in the next turn of a loop."""
+    t = traits(ins)
+    strong = ins.has("STRONG") or ins.has("MMIO")
+    return t.reaches(("load",), "generic", "global") and not strong
+
+
+def waits_for_weak_loads(cfg: Cfg) -> None:
+    """Refuses a loop that may wait for another lane, and that lanes leave by what they read with
+    weak loads."""
+    _waiting(cfg, (False,) * len(cfg.blocks), _weakly)
+
+
+def _waiting(
+    cfg: Cfg, step: Sequence[bool], brings: Callable[[Instruction], bool] = _brings
+) -> None:
     """Refuses a loop that lanes leave by what they read from memory, unless all lanes run it
     together, or it retries an exchange."""
     suspects = [b for b in spins(cfg).latches if not step[b]]
@@ -307,7 +325,7 @@ def _waiting(cfg: Cfg, step: Sequence[bool]) -> None:
         work += cycles(part - heads, after)
         if len(heads) == 1 and retries(cfg, part, next(iter(heads)), after):
             continue
-        out_of = _brought(cfg, part, after)
+        out_of = _brought(cfg, part, after, brings)
         for b in part:
             last = cfg.blocks[b].last
             leaves = last.mnemonic == "EXIT" or any(n not in part for n in after[b])
@@ -317,12 +335,15 @@ def _waiting(cfg: Cfg, step: Sequence[bool]) -> None:
 
 
 def _brought(
-    cfg: Cfg, part: frozenset[int], after: Sequence[Sequence[int]]
+    cfg: Cfg,
+    part: frozenset[int],
+    after: Sequence[Sequence[int]],
+    brings: Callable[[Instruction], bool],
 ) -> dict[int, set[RegRef]]:
     """For each block of a loop, the registers at its end that come from memory read in the loop."""
     called = _called(cfg, part)
     from_calls: set[RegRef] = set()
-    if any(map(_brings, called)):
+    if any(map(brings, called)):
         from_calls.update(w for i in called for w in i.writes)
     into: dict[int, set[RegRef]] = {b: set() for b in part}
     out: dict[int, set[RegRef]] = {b: set() for b in part}
@@ -331,7 +352,7 @@ def _brought(
         b = work.pop()
         now = set(into[b])
         for ins in cfg.blocks[b].instructions:
-            if _brings(ins) or now & ins.reads:
+            if brings(ins) or now & ins.reads:
                 now |= ins.writes
             elif ins.guard.is_true:
                 now -= ins.writes
@@ -423,7 +444,7 @@ def together(
     each other; SX0463, a test of lanes that may not be there."""
     step, turns = _steps(cfg, uniformity)
     group = as_a_group(cfg, step)
-    _barriers(cfg, group, turns)
+    _barriers(cfg, step, group, turns)
     _votes(cfg, group, votes)
     all_here(cfg, step, tuple(agreed))
     nests = _nests(cfg, _edges(cfg))
@@ -433,4 +454,4 @@ def together(
     return Together(step, group, ordered_shared(cfg), agreed)
 
 
-__all__ = ["Together", "cycles", "together"]
+__all__ = ["Together", "cycles", "ordered_shared", "together", "waits_for_weak_loads"]

@@ -13,25 +13,19 @@ from sassxlate.lowering.codeobject.code_object import read
 from sassxlate.lowering.codeobject.source_map import find, parse
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.target import DEFAULT, GFX11_GENERIC, GFX1103, GFX1151, Target
-from sassxlate.lowering.tier.refusal import FLOW, FORM, WAITING, Refused
+from sassxlate.lowering.tier.refusal import FORM, Refused
 from sassxlate.lowering.tier.report import chosen
 from sassxlate.lowering.tier.translate import by_tier
 from sassxlate.runtime_shim.selftest.contracts.contracts import CONTRACTS
 from tests.lowering.emulated import KERNELS, check, load
 
 # On sm_80.
-REFUSED = {
-    "calls": FLOW, "divergent_ballot": FLOW,
-    "uniform_barrier": FORM, "spin_lock": WAITING,
-    "spin_before_work": WAITING, "spin_backoff": WAITING, "lock_in_function": WAITING,
-    "lane_flags": WAITING, "split_warp_sync": FLOW, "group_votes": FLOW,
-    "vote_forms": FLOW, "barrier_reduce": FORM, "named_barriers": FLOW,
-    "arrive_barriers": WAITING, "divergent_barrier": FLOW, "mutual_recursion": FLOW,
-}  # fmt: skip
+REFUSED = {"named_barriers": FORM, "arrive_barriers": FORM}
 SAMPLE = (
     "divergent_if", "carry_chains", "local_array", "shuffle_after_division", "jump_table",
     "float_rules", "shuffle_forms", "async_copies", "function_pointers", "global_atomics",
     "conversions", "far_breaks", "cas64_loop", "double_math", "exit_in_regions", "shared_atomics",
+    "barrier_reduce", "uniform_barrier",
 )  # fmt: skip
 
 

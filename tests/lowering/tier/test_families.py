@@ -222,7 +222,7 @@ def test_the_rules_write_nothing_for_them() -> None:
 
 def test_what_the_tier_refuses_is_refused() -> None:
     target = TARGETS["gfx1201"]
-    name = "spin_lock"
+    name = "named_barriers"
     rules = translate_kernel(load(name, 80), name, target=target.of_rules)
     with pytest.raises(Refused):
         chosen(rules, target, "best")
@@ -240,7 +240,7 @@ def test_the_service_asks_the_tier() -> None:
     made = engine.translate(cubin, cubin.kernels[0])
     assert Elf(made.code_object).flags == target.flags
     assert "kernarg_size" in str(made.launch)
-    waits = load("spin_lock", 80)
+    waits = load("named_barriers", 80)
     with pytest.raises(Refused):
         engine.translate(waits, waits.kernels[0])
 

@@ -1,0 +1,1 @@
+"""Kernels whose lanes LLVM would not bring together as SASS does: with the masks of the rules."""
