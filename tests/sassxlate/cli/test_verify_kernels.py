@@ -52,7 +52,7 @@ def test_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("kernel", "options", "status", "code"),
     [
-        ("spin_backoff", (), 3, "SX0462"),
+        ("named_barriers", (), 3, "SX0460"),
         ("half_pairs", ("--target", "gfx1201"), 3, "SX0465"),
         ("half_pairs", ("-k", "other"), 2, "SX0802"),
         ("no_such_file", (), 2, "SX0"),
