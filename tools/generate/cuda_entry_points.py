@@ -1,11 +1,14 @@
 """Writes runtime_shim/native/cuda/entry_points.def from the toolkit's headers: names and versions.
 
-`python -m tools.generate.cuda_entry_points INCLUDE_DIR > entry_points.def`.  Only the names of
-functions and
-the driver versions of their variants are taken.  A variant's symbol follows from its rank: of the
-plain variants of a name, sorted by version, the first is the name itself and the n-th ends in
-``_vN``; a per-thread variant adds ``_ptds`` or ``_ptsz`` to the symbol of the newest plain variant
-that is no newer.
+`python -m tools.generate.cuda_entry_points INCLUDE_DIR [NEWER_INCLUDE_DIR] > entry_points.def`.
+Only the names of functions and the driver versions of their variants are taken.  A variant's symbol
+follows from its rank: of the plain variants of a name, sorted by version, the first is the name
+itself and the n-th ends in ``_vN``; a per-thread variant adds ``_ptds`` or ``_ptsz`` to the symbol
+of the newest plain variant that is no newer.
+
+Of a newer release's headers only the names are taken that the first one's have not: a program that
+was linked with that release finds them, and each refuses, but the driver does not offer them
+(``cuGetProcAddress``), as a driver of the first release would not.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ HEAD = """\
 // SX_SYMBOL(symbol): an exported name.
 // SX_VARIANT(name, version, per_thread, symbol): what `name` means from driver `version` on.
 """
+LATER = "// Of 13.5's headers, and not of 13.0's."
 
 
 def variants(include: Path) -> dict[str, list[tuple[int, str, str]]]:
@@ -44,12 +48,22 @@ def variants(include: Path) -> dict[str, list[tuple[int, str, str]]]:
     return table
 
 
-def render(include: Path) -> str:
-    """The whole file."""
+def later(include: Path, newer: Path) -> tuple[str, ...]:
+    """The symbols of a newer release's headers that the first one's have not, sorted."""
+    have, more = (
+        {symbol for rows in variants(folder).values() for _, _, symbol in rows}
+        for folder in (include, newer)
+    )
+    return tuple(sorted(more - have - set(EXTRA)))
+
+
+def render(include: Path, newer: tuple[str, ...] = ()) -> str:
+    """The whole file; ``newer`` are symbols without a variant."""
     table = variants(include)
     symbols = {symbol for rows in table.values() for _, _, symbol in rows} | set(EXTRA)
     lines = [HEAD, "#ifdef SX_SYMBOL"]
     lines += [f"SX_SYMBOL({symbol})" for symbol in sorted(symbols)]
+    lines += [LATER, *(f"SX_SYMBOL({symbol})" for symbol in newer)] if newer else []
     lines += ["#endif", "", "#ifdef SX_VARIANT"]
     for name in sorted(table):
         for version, suffix, symbol in table[name]:
@@ -59,4 +73,5 @@ def render(include: Path) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(render(Path(sys.argv[1])))
+    first, *others = map(Path, sys.argv[1:])
+    sys.stdout.write(render(first, later(first, others[0]) if others else ()))

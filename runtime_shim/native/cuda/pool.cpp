@@ -120,6 +120,45 @@ SX_API cuDeviceSetMemPool(CUdevice ordinal, CUmemoryPool handle) {
   });
 }
 
+// The device of a location and a type of allocation; other ones that CUDA has are refused by name.
+static CUresult device_at(const CUmemLocation *location, int type, Device *&device) {
+  constexpr int kPinned = 1, kManaged = 2;
+  if (!location || (type != kPinned && type != kManaged)) return CUDA_ERROR_INVALID_VALUE;
+  if (location->type < (type == kManaged ? 0 : 1) || location->type > 3) return CUDA_ERROR_INVALID_VALUE;
+  if (type == kManaged) return refuse("a memory pool of managed memory");
+  if (location->type != 1) return refuse("a memory pool in host memory");
+  device = find_device(location->id);
+  return device ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+static CUresult pool_at(const char *name, CUmemoryPool *out, const CUmemLocation *location, int type, bool current) {
+  return enter<Need::Init>(name, [&]() -> CUresult {
+    Device *device = nullptr;
+    if (!out) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult error = device_at(location, type, device)) return error;
+    *out = handle_of(current ? device->pool : device->default_pool.get());
+    return CUDA_SUCCESS;
+  });
+}
+
+SX_API cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, int type) {
+  return pool_at(__func__, pool, location, type, true);
+}
+SX_API cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, int type) {
+  return pool_at(__func__, pool, location, type, false);
+}
+
+SX_API cuMemSetMemPool(CUmemLocation *location, int type, CUmemoryPool handle) {
+  return enter<Need::Init>(__func__, [&]() -> CUresult {
+    Device *device = nullptr;
+    if (CUresult error = device_at(location, type, device)) return error;
+    MemoryPool *pool = find_pool(handle);
+    if (!pool || find_device(pool->device) != device) return CUDA_ERROR_INVALID_VALUE;
+    device->pool = pool;
+    return CUDA_SUCCESS;
+  });
+}
+
 SX_API cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props) {
   return enter<Need::Init>(__func__, [&]() -> CUresult {
     if (!out || !props || props->allocType != 1) return CUDA_ERROR_INVALID_VALUE;

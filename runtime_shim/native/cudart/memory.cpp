@@ -249,6 +249,17 @@ SX_API cudaDeviceGetMemPool(CUmemoryPool *pool, int device) {
 SX_API cudaDeviceSetMemPool(int device, CUmemoryPool pool) {
   return with_driver([&] { return driver().cuDeviceSetMemPool(device, pool); });
 }
+#if SX_CUDART_MAJOR >= 13
+SX_API cudaMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, int type) {
+  return with_driver([&] { return driver().cuMemGetMemPool(pool, location, type); });
+}
+SX_API cudaMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, int type) {
+  return with_driver([&] { return driver().cuMemGetDefaultMemPool(pool, location, type); });
+}
+SX_API cudaMemSetMemPool(CUmemLocation *location, int type, CUmemoryPool pool) {
+  return with_driver([&] { return driver().cuMemSetMemPool(location, type, pool); });
+}
+#endif
 SX_API cudaMemPoolCreate(CUmemoryPool *pool, const void *properties) {
   return with_context([&] { return driver().cuMemPoolCreate(pool, properties); });
 }

@@ -194,4 +194,13 @@ def test_table_is_what_the_headers_say() -> None:
         or "13000" not in (include / "cuda.h").read_text()
     ):
         pytest.skip("no CUDA 13.0 headers in /usr/local/cuda")
-    assert cuda_entry_points.render(include) == table_text()
+    newer = re.findall(r"SX_SYMBOL\((\w+)\)", table_text().partition(cuda_entry_points.LATER)[2])
+    assert len(newer) >= 40
+    assert cuda_entry_points.render(include, tuple(newer)) == table_text()
+
+
+def test_a_function_of_a_newer_release_is_refused_by_name(built: Built, run: Run) -> None:
+    """A program that was linked with it ended with "symbol lookup error"."""
+    done = run(built.program, "newer", built.images["sm_80"])
+    assert done.stdout.endswith("PASS\n"), done.stdout + done.stderr
+    assert "cuGraphGetId" in done.stderr

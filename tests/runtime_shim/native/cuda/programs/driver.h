@@ -45,6 +45,7 @@ void memory();
 void boxes();
 void textures();
 void parameters();
+void newer();
 void streams();
 void contexts();
 void resolution();

@@ -125,6 +125,45 @@ void boxes() {
   OK(cuArrayDestroy(other));
 }
 
+// As cuDeviceGetMemPool and the like; in host and managed memory there are none here.
+static void pools_by_location(CUdevice device, CUmemoryPool standard) {
+  const CUmemAllocationType pinned = CU_MEM_ALLOCATION_TYPE_PINNED;
+  CUmemLocation at = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
+  CUmemoryPool pool = nullptr, own = nullptr;
+  OK(cuMemGetDefaultMemPool(&pool, &at, pinned));
+  EXPECT(pool == standard);
+  CUmemPoolProps properties = {};
+  properties.allocType = pinned;
+  properties.location = at;
+  OK(cuMemPoolCreate(&own, &properties));
+  OK(cuMemSetMemPool(&at, pinned, own));
+  OK(cuMemGetMemPool(&pool, &at, pinned));
+  EXPECT(pool == own);
+  OK(cuDeviceGetMemPool(&pool, device));
+  EXPECT(pool == own);
+  OK(cuMemSetMemPool(&at, pinned, standard));
+  OK(cuMemPoolDestroy(own));
+  RESULT(cuMemGetMemPool(nullptr, &at, pinned), CUDA_ERROR_INVALID_VALUE);
+  RESULT(cuMemGetMemPool(&pool, nullptr, pinned), CUDA_ERROR_INVALID_VALUE);
+  RESULT(cuMemGetMemPool(&pool, &at, CU_MEM_ALLOCATION_TYPE_INVALID), CUDA_ERROR_INVALID_VALUE);
+  RESULT(cuMemGetMemPool(&pool, &at, CU_MEM_ALLOCATION_TYPE_MANAGED), CUDA_ERROR_NOT_SUPPORTED);
+  at.type = CU_MEM_LOCATION_TYPE_HOST;
+  RESULT(cuMemGetMemPool(&pool, &at, pinned), CUDA_ERROR_NOT_SUPPORTED);
+  at.type = CU_MEM_LOCATION_TYPE_NONE;
+  RESULT(cuMemSetMemPool(&at, pinned, standard), CUDA_ERROR_INVALID_VALUE);
+}
+
+// What a program that was built with a newer release's headers may call.
+extern "C" CUresult cuGraphGetId(CUgraph, unsigned *);
+void newer() {
+  start();
+  unsigned id = 0;
+  void *function = nullptr;
+  RESULT(cuGraphGetId(nullptr, &id), CUDA_ERROR_NOT_SUPPORTED);
+  RESULT(cuGetProcAddress("cuGraphGetId", &function, 13000, 0, nullptr), CUDA_ERROR_NOT_FOUND);
+  EXPECT(!function);
+}
+
 void memory() {
   start();
   CUdeviceptr d, pitched, async;
@@ -201,6 +240,7 @@ void memory() {
   RESULT(cuMemHostUnregister(heap.data()), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
   CUmemoryPool pool;
   OK(cuDeviceGetDefaultMemPool(&pool, device));
+  pools_by_location(device, pool);
   cuuint64_t threshold = 1 << 20, read = 0;
   OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
   OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &read));
