@@ -16,6 +16,7 @@ from tools.generate.cudart_in_library import (
     exported,
     place_functions,
     same_names,
+    with_bodies,
 )
 from tools.generate.cudart_signatures import Block, SignatureError
 
@@ -200,6 +201,30 @@ def test_a_shared_runtime_is_a_witness() -> None:
     assert same_names(archive, block, bodies | {NAMES[1]: b"\x90" * 7}) == (NAMES[1],)
     with pytest.raises(SignatureError, match="cudaSecond is another function"):
         same_names(archive, block, bodies | {NAMES[1]: bodies[NAMES[2]]})
+
+
+def _unlike(n: int) -> bytes:
+    """A function of the same length whose only relative field is a call at its start."""
+    return b"\xe8" + bytes(4) + bytes((k * 7 + n) % 5 + 0x90 for k in range(_SIZE - 5))
+
+
+def test_what_the_archive_does_not_have_is_found_by_the_shared_runtimes_code() -> None:
+    """Once in the block, whatever it calls; a short function's code says too little."""
+    library = bytearray(_library([0, 1, 2, 3]))
+    place = 0x1000 + 2 * _ROOM + 64
+    library[place : place + _SIZE] = b"\xe8\x01\x02\x03\x04" + _unlike(1)[5:]
+    block, absent = derive(_archive(), bytes(library), bytes(library))
+    assert block.absent == absent == (NAMES[2],)
+    found = with_bodies(block, {NAMES[2]: _unlike(1)})
+    assert found.absent == ()
+    assert (2 * _ROOM + 64, NAMES[2]) in found.entries
+    assert not any(low <= 2 * _ROOM + 64 + 100 < high for low, high in found.masks)
+    assert found.masked()[2 * _ROOM + 64 :][:6] == b"\xe8" + bytes(4) + _unlike(1)[5:6]
+    assert with_bodies(block, {NAMES[2]: _unlike(1)[:40]}) == block
+    assert with_bodies(block, {NAMES[2]: _unlike(2)}) == block
+    between = 2 * _ROOM + 64 - 64
+    twice = replace(block, text=block.text[:between] + _unlike(1)[:64] + block.text[between + 64 :])
+    assert with_bodies(twice, {NAMES[2]: _unlike(1)[:64]}) == twice
 
 
 def _without_names(library: bytes) -> bytes:

@@ -10,7 +10,8 @@ gained others).  What lies between two such functions is masked as a whole.
 A public function is an entry only if more than its shape says so: the text of its own name, where
 the archive's function refers to it, and the functions that it calls are those at the same places,
 or those that another such function calls where the archive's two call the same.
-With ``--shared``, the release's ``libcudart.so`` says so too: it has the names of its functions.
+With ``--shared``, the release's ``libcudart.so`` says so too: it has the names of its functions,
+and what was not found by the archive is an entry if its code is in the block exactly once.
 Any contradiction is an error; a function that is not there is no entry, but named (``absent``).
 The functions that the archive's other code calls when a library is loaded and closed (``quiet``)
 are found by that code, which has to be there: the detour lets nothing else of the block run.
@@ -28,10 +29,11 @@ import io
 import re
 import sys
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
+import capstone
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import SymbolTableSection
@@ -50,6 +52,8 @@ from tools.generate.cudart_signatures import (
 
 _NEAR = 4  # anchors before and after a function whose distances are tried
 _RELATIVE = (2, 4)  # R_X86_64_PC32, R_X86_64_PLT32
+_RIP = 0x05  # of a ModR/M byte: an address relative to the next instruction
+_LONG = 64  # bytes of a function that its code alone tells from others
 _OUTSIDE = ".text."  # how the names of other code begin
 
 
@@ -248,12 +252,8 @@ def quiet_places(archive: Archive, placed: dict[int, int], code: bytes, ends: ra
     """
     places: set[int] = set()
     for part in archive.outside:
-        pattern, at = b"", 0
-        for field in part.fields:
-            pattern += re.escape(part.text[at:field]) + b".{4}"
-            at = field + 4
         found: set[tuple[int, ...]] = set()
-        for match in re.finditer(b"(?s)" + pattern + re.escape(part.text[at:]), code):
+        for match in re.finditer(pattern_of(part.text, part.fields), code):
             there: list[int] = []
             for field, function in part.targets:
                 end = match.start() + field + 4
@@ -309,6 +309,52 @@ def _alike(ours: bytes, theirs: bytes, kept: bytes) -> bool:
     """The same code, but for one constant in the places of members."""
     steps = steps_between(ours, theirs, kept)
     return len(set(steps)) <= 1 and len(steps) * 8 <= len(ours)
+
+
+def relative_fields(body: bytes) -> tuple[int, ...]:
+    """Where a function has a distance of four bytes, to data or to another function."""
+    decoder = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
+    decoder.detail = True
+    found: list[int] = []
+    for instruction in decoder.disasm(body, 0):
+        encoding = instruction.encoding
+        if encoding.disp_offset and instruction.modrm & 0xC7 == _RIP:
+            found.append(instruction.address + encoding.disp_offset)
+        elif instruction.group(capstone.CS_GRP_BRANCH_RELATIVE) and encoding.imm_size == 4:
+            found.append(instruction.address + encoding.imm_offset)
+    return tuple(found)
+
+
+def pattern_of(code: bytes, fields: tuple[int, ...]) -> bytes:
+    """A regular expression for the code, whatever its fields hold."""
+    pattern, at = b"(?s)", 0
+    for field in fields:
+        pattern += re.escape(code[at:field]) + b".{4}"
+        at = field + 4
+    return pattern + re.escape(code[at:])
+
+
+def with_bodies(block: Block, bodies: dict[str, bytes]) -> Block:
+    """The block with those of its absent functions whose code it has once, but for relative
+    fields, as the shared runtime has it under their names."""
+    entries, masks, found = list(block.entries), list(block.masks), set[str]()
+    for name in block.absent:
+        body = bodies.get(name, b"")
+        if len(body) < _LONG:
+            continue
+        fields = relative_fields(body)
+        places = list(re.finditer(pattern_of(body, fields), block.text))
+        if len(places) != 1 or places[0].start() % ANCHOR_STEP:
+            continue
+        start, end = places[0].span()
+        found.add(name)
+        entries.append((start, name))
+        # What is known of it is no longer masked.
+        outer = [(low, min(high, start)) for low, high in masks if low < start]
+        outer += [(max(low, end), high) for low, high in masks if high > end]
+        masks = sorted([*outer, *((start + at, start + at + 4) for at in fields)])
+    absent = tuple(name for name in block.absent if name not in found)
+    return replace(block, entries=tuple(sorted(entries)), masks=merge(masks), absent=absent)
 
 
 def derive(archive: Archive, code: bytes, file: bytes) -> tuple[Block, tuple[str, ...]]:
@@ -376,6 +422,7 @@ def main() -> int:
         block, absent = derive(archive, executable(library), library)
         bodies = exported(args.shared.read_bytes()) if args.shared else {}
         unknown = same_names(archive, block, bodies)
+        block = with_bodies(block, bodies)
         text = render(block, args.release, args.source)
     except (SignatureError, OSError) as error:
         print(f"cudart_in_library: {error}", file=sys.stderr)
@@ -389,7 +436,8 @@ def main() -> int:
         print(f"{len(block.entries) - len(unknown)} have the shared runtime's code of their name")
         print("not of the same length there:", *unknown)
     if absent:
-        print("not there:", *absent)
+        print("found by the shared runtime:", *sorted({*absent} - {*block.absent}))
+        print("not there:", *block.absent)
     return 0
 
 
