@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from sassxlate.domain.interface import Domain
+from sassxlate.domain.interface import Domain, is_zero
 from sassxlate.lowering.verify.memory import Memory
 from sassxlate.lowering.verify.verdict import Undecided
 
@@ -44,6 +44,8 @@ class Contents(Memory[T]):
         self.initial = initial
         self.path = d.const(1, 1)
         self.touched: list[Touched[T]] = []
+        # Of accesses by a whole wave: the condition of the way, and whether a lane is active then.
+        self.woken: list[tuple[T, T]] = []
         self.fenced = False
         self._looked = 0
 
@@ -99,6 +101,18 @@ class Contents(Memory[T]):
                 value = d.sext(value, 32) if signed else d.zext(value, 32)
             out.append(value)
         return out
+
+    def load_for_all(self, space: str, size: int, address: T, mask: T) -> list[T]:
+        """Words at one address by a wave with the lanes of ``mask``, whose lowest bit is the lane's
+        own.  It makes the access if it is active; if not, an active lane does, for which the
+        same is asked, and what that finds is any value here."""
+        d, own = self.d, self.d.extract(mask, 0, 1)
+        words = self.load(space, size, False, own, address)
+        for n, word in enumerate(words):
+            theirs = self.free(f"woken{len(self.woken)}.{n}", 32)
+            words[n] = d.select(own, word, theirs)
+        self.woken.append((self.path, d.not_(is_zero(d, mask))))
+        return words
 
     def store(self, space: str, size: int, when: T, address: T, data: Sequence[T]) -> None:
         self._check(space)

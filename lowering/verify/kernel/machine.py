@@ -8,6 +8,7 @@ from typing import TypeVar
 from sassxlate.cfg.rdna3_flow import step_mode
 from sassxlate.disasm.rdna3.codec.decode.instruction import branch_target
 from sassxlate.disasm.rdna3.instruction import Inst, S, Sp
+from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO
 from sassxlate.lowering.verify.kernel.contents import Contents
 from sassxlate.lowering.verify.rdna3.execute import Placed, Waiting, condition, joined, step
 from sassxlate.lowering.verify.rdna3.memory import is_fence
@@ -73,7 +74,7 @@ def _scalar_load(inst: Inst, regs: Registers[T], memory: Contents[T]) -> None:
     address = d.add(regs.read64(inst, inst.args[1]), d.const(inst.imm, 64))
     if len(inst.args) > 2 and inst.args[2] != Sp("null"):
         address = d.add(address, d.zext(regs.read32(inst, inst.args[2]), 64))
-    words = memory.load("global", 4 * to.n, False, d.const(1, 1), address)
+    words = memory.load_for_all("global", 4 * to.n, address, regs.sgpr(EXEC_LO))
     for i, word in enumerate(words):
         regs.write_scalar(to.index + i, word)
 

@@ -25,7 +25,7 @@ from sassxlate.lowering.verify.verdict import Undecided
 T = TypeVar("T")
 
 # A NaN that SASS never makes.
-_OTHER = {16: 0xFE2B, 32: 0xFFC1234B, 64: 0xFFF9123456789ABC}
+OTHER_NAN = {16: 0xFE2B, 32: 0xFFC1234B, 64: 0xFFF9123456789ABC}
 # MODE as our code objects set it: nearest even, denormals kept, DX10 clamp, not IEEE.
 INITIAL_MODE = ModeBits(0xF0 | 1 << 8)
 _LANEWISE = frozenset(
@@ -321,7 +321,7 @@ class Registers(Generic[T]):
         own = getattr(d, "any_nan", None)
         if own is not None:
             return cast("T", own(value))
-        return d.select(is_nan(d, value), d.const(_OTHER[w], w), value)
+        return d.select(is_nan(d, value), d.const(OTHER_NAN[w], w), value)
 
     def lane_number(self) -> T:
         return lane_number(self.d, self.free)

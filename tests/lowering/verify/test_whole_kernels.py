@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import random
 import re
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from sassxlate import toolchain
+from sassxlate.disasm.containers.cubin import parse_cubin
+from sassxlate.disasm.containers.values import Cubin
 from sassxlate.disasm.rdna3.instruction import Inst
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.target import DEFAULT, Target
@@ -30,11 +35,12 @@ pytest.importorskip("z3", reason="z3-solver is not installed")
 
 # Their operations see other lanes, which is not decided here.
 OTHER_LANES = frozenset({"global_atomics", "shuffle_forms"})
+SOURCE = Path(__file__).with_name("whole.cu")
 SAMPLE = 2  # wrong passes that every run of the tests has
 
 
-def _pair(kernel: str) -> KernelPair:
-    rules = translate_kernel(load(kernel, 80), kernel)
+def _pair(kernel: str, cubin: Cubin | None = None) -> KernelPair:
+    rules = translate_kernel(cubin or load(kernel, 80), kernel)
     return pair_of(rules, translate.by_tier(rules, DEFAULT), DEFAULT)
 
 
@@ -67,6 +73,37 @@ def test_unknown_with_a_reason(kernel: str, reason: str) -> None:
     found: Verdict = verify(_pair(kernel))
     assert isinstance(found, Unknown), found
     assert reason in found.reason
+
+
+@pytest.fixture(scope="module")
+def compiled_here(tmp_path_factory: pytest.TempPathFactory) -> Cubin:
+    nvcc = toolchain.nvcc()
+    if nvcc is None:
+        pytest.skip("no nvcc, no NVIDIA wheels")
+    out = tmp_path_factory.mktemp("whole") / "whole.cubin"
+    command = [*nvcc.command, "-arch=sm_80", "-cubin", "-o", str(out), str(SOURCE)]
+    subprocess.run(command, check=True, capture_output=True)
+    return parse_cubin(out.read_bytes())
+
+
+def test_a_word_that_a_whole_wave_loads(compiled_here: Cubin) -> None:
+    """Of a lane that has ended SASS loads nothing, its wave does: once right code was refuted.  It
+    may only where a lane is active."""
+    pair = _pair("block_sums", compiled_here)
+    found = verify(pair, limit_s=300)
+    assert isinstance(found, Proved), found
+    ops = [placed.inst.op for placed in pair.code]
+    assert ops.index("s_cbranch_execz") < ops.index("s_load_b32", ops.index("s_cbranch_execz"))
+    wrong = _on_numbers(_changed(pair, ops.index("s_cbranch_execz"), Inst("s_nop")))
+    assert wrong is not None
+    assert wrong.where == "a scalar load of a wave without active lanes"
+
+
+def test_the_nan_of_a_double_that_is_only_stored(compiled_here: Cubin) -> None:
+    """It may be any: that is neither a fault nor proved."""
+    found = verify(_pair("rounded", compiled_here))
+    assert isinstance(found, Unknown), found
+    assert "data of store" in found.reason
 
 
 def _changed(pair: KernelPair, n: int, to: Inst) -> KernelPair:
