@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from sassxlate.domain.interface import Approximation, fabs
 from sassxlate.lowering.llvm.ir_text import Function, Val, const, vec_type
+from sassxlate.lowering.target import LANES
 
 if TYPE_CHECKING:
     from sassxlate.lowering.llvm.lanes import LlvmLanes
@@ -109,7 +110,51 @@ def _short(d: LlvmLanes, fn: Approximation, a: Val) -> Val:
     return out if out.width == wide else d.float_convert("fptrunc", out, wide)
 
 
+# (1 - e) ** -1/2 is 1 + e times the series of these.
+_ROOT = [1 / 2, 3 / 8, 5 / 16, 35 / 128]
+
+
+def _estimate(d: LlvmLanes, x: Val) -> Val:
+    """AVX-512's estimate of 1 / sqrt(x) of binary64, relatively within 2 ** -14."""
+    part, whole, name = "<8 x double>", "<32 x double>", "@llvm.x86.avx512.rsqrt14.pd.512"
+    d.fn.module.declare(f"{part} {name}({part}, {part}, i8)")
+    text, parts = d.as_float(x, True), list[str]()
+    for first in range(0, LANES, 8):
+        index = ", ".join(f"i32 {first + i}" for i in range(8))
+        eight = d.fn.emit(f"shufflevector {whole} {text}, {whole} poison, <8 x i32> <{index}>")
+        parts.append(
+            d.fn.emit(f"call {part} {name}({part} {eight}, {part} zeroinitializer, i8 -1)")
+        )
+    while len(parts) > 1:
+        count = 2 * LANES // len(parts)
+        ty, index = f"<{count // 2} x double>", ", ".join(f"i32 {i}" for i in range(count))
+        parts = [
+            d.fn.emit(f"shufflevector {ty} {a}, {ty} {b}, <{count} x i32> <{index}>")
+            for a, b in zip(parts[::2], parts[1::2], strict=True)
+        ]
+    return d.from_float(parts[0], 64, True)
+
+
+def _rsq(d: LlvmLanes, a: Val) -> Val:
+    """rsq of binary32 in all lanes, the same bits as by a root and a division in binary64, which
+    take longer.
+
+    Of all binary32 numbers none has a reciprocal root nearer than 2 ** -51.74 to the middle of two,
+    relatively; the root and the division err by 2 ** -52 at most, and so does the series, whose
+    sum is wrong by its last rounding, half of that of e, and 2 ** -66 left out.
+    """
+    x = d.float_convert("fpext", a, 64)
+    y = _estimate(d, x)
+    e = d.float_call("fma", d.float_op("fneg", d.float_op("fmul", x, y)), y, _one(64))
+    better = d.float_call("fma", d.float_op("fmul", y, e), _horner(d, e, _ROOT), y)
+    # Of zeros, infinity, NaNs and negative numbers the estimate is the result.
+    usual = d.and_(d.fcmp("ogt", a, const(0, 32)), d.fcmp("olt", a, const(0x7F800000, 32)))
+    return d.float_convert("fptrunc", d.select(usual, better, y), 32)
+
+
 def approx(d: LlvmLanes, fn: Approximation, a: Val) -> Val:
+    if fn == "rsq" and a.width == 32 and a.vec and d.avx512:
+        return _rsq(d, a)
     if fn in ("rcp", "rsq", "sqrt"):
         return _short(d, fn, a)
     return _called(d, fn, a)
