@@ -59,10 +59,8 @@ MOVES = [
     Row("R2UR", 0x2CA, {"Rd": rd(file="UR"), "Pu": pd(), "Ra": R(24, reuse=122)},
         "Pu:OR, Pu?:!OR, Rd, Ra", (flag("OR", 84),), since=90, until=90),
     Row("R2UR", 0x2CA, {"Rd": rd(file="UR"), "Pu": pd(), "Ra": R(24, reuse=122)},
-        "Pu:OR, Pu?:!OR, Rd, Ra", (flag("OR", 84), flag("BROADCAST", 87)), since=100, until=110),
-    Row("R2UR", 0x2CA, {"Rd": rd(file="UR"), "Pu": pd(), "Ra": R(24, reuse=122)},
         "Pu:OR, Pu?:!OR, Rd, Ra",
-        (flag("OR", 84), flag("BROADCAST", 87), flag("FILL", 86)), since=120),
+        (flag("OR", 84), flag("BROADCAST", 87), flag("FILL", 86)), since=100),
 ]  # fmt: skip
 
 _LOGIC = {"Ra": Src(), "Rb": Src(), "Rc": Src()}
