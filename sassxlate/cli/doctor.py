@@ -161,7 +161,10 @@ def _capability() -> Check:
     """What compute capability programs will find."""
     asked = os.environ.get("SASSXLATE_CC", "")
     if not asked:
-        detail = "the newest, up to 9.0, that a program and its libraries have code for; else 8.0"
+        detail = (
+            "the newest, up to 9.0 (with cuDNN 8.0), that a program and its libraries have code"
+            " for; else 8.0"
+        )
         return Check("capability", "ok", f"{detail} (run --arch SM, or SASSXLATE_CC)")
     try:
         return Check("capability", "ok", f"{capability(asked)} (SASSXLATE_CC)")

@@ -1,5 +1,5 @@
 // The compute capability that the device advertises: SASSXLATE_CC, or the newest for which the program and its
-// libraries have machine code, or that of their PTX if it is above 8.0, or 8.0.
+// libraries have machine code (with cuDNN up to 8.0), or that of their PTX if it is above 8.0, or 8.0.
 #include "capability.h"
 
 #include "carried.h"
@@ -21,6 +21,10 @@ namespace {
 
 constexpr int kUnknownPrograms = 80;
 constexpr int kOldest = 75, kNewest = 90;  // what rules and proofs cover; newer ones must be asked for
+// For 9.0 cuDNN takes kernels whose tensor maps it writes itself, in NVIDIA's layout, with convolutions of float32 as
+// with attention of halves: they trap.
+constexpr int kNewestWithCudnn = 80;
+constexpr const char *kCudnn[] = {"libcudnn.so", "libcudnn_"};
 constexpr uint32_t kFatbinMagic = 0xba55ed50;
 constexpr uint16_t kPtx = 1, kCubin = 2;
 constexpr uint64_t kLongestGap = 4096;
@@ -28,6 +32,7 @@ constexpr uint64_t kLongestGap = 4096;
 // The architectures that there is code for.
 struct Archs {
   std::vector<int> cubins, ptx;
+  bool cudnn = false;  // whether it is loaded
 };
 
 // Reads `size` bytes at an offset of a file or of an image.
@@ -113,11 +118,11 @@ Archs in_image(const ImageView &image) {
   return found;
 }
 
-// The newest of them that is covered; 0 if none is.
-int newest(const std::vector<int> &found) {
+// The newest of them that is covered, up to `most`; 0 if none is.
+int newest(const std::vector<int> &found, int most = kNewest) {
   int best = 0;
   for (int arch : found)
-    if (arch >= kOldest && arch <= kNewest) best = std::max(best, arch);
+    if (arch >= kOldest && arch <= most) best = std::max(best, arch);
   return best;
 }
 
@@ -144,10 +149,15 @@ int in_loaded_objects() {
   in_program("/proc/self/exe", found);
   dl_iterate_phdr(
       [](dl_phdr_info *info, size_t, void *list) {
-        if (info->dlpi_name && *info->dlpi_name == '/') in_program(info->dlpi_name, *static_cast<Archs *>(list));
+        Archs &archs = *static_cast<Archs *>(list);
+        if (!info->dlpi_name || *info->dlpi_name != '/') return 0;
+        in_program(info->dlpi_name, archs);
+        const char *file = strrchr(info->dlpi_name, '/') + 1;
+        for (const char *name : kCudnn) archs.cudnn |= !strncmp(file, name, strlen(name));
         return 0;
       },
       &found);
+  if (int best = found.cudnn ? newest(found.cubins, kNewestWithCudnn) : 0) return best;
   if (int best = newest(found.cubins)) return best;
   // PTX is compiled for the device, whatever it is; one for a newer one needs that.
   return found.ptx.empty() ? 0 : std::max(kUnknownPrograms, newest(found.ptx));

@@ -81,6 +81,8 @@ CUresult admit(Need need);
 
 // Records errors that stay, and writes the trace.
 CUresult leave(const char *name, CUresult result);
+// Whether it is an error of a kernel, which all later calls get.
+bool stays(CUresult result);
 
 // Arguments and answers of the call in progress, for its line of the trace.
 void note(const char *format, ...) __attribute__((format(printf, 1, 2)));

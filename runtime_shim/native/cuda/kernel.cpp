@@ -185,7 +185,7 @@ CUresult Kernel::load(Device &device, hipFunction_t &function) {
       loaded.result = from_hip(hip().hipModuleLoadData(&loaded.module, code_.data()));
       if (loaded.result == CUDA_SUCCESS)
         loaded.result = from_hip(hip().hipModuleGetFunction(&loaded.function, loaded.module, info->name.c_str()));
-      if (loaded.result != CUDA_SUCCESS)
+      if (loaded.result != CUDA_SUCCESS && !stays(loaded.result))  // that of an earlier kernel
         refuse(loaded.result, "SX0716: " + info->name + ": the device does not take its code object");
     }
     loaded.tried = true;

@@ -28,7 +28,7 @@ const char *trap_text(uint64_t number) {
     case 0x52: return " (a return or branch to an address that the cubin does not list)";
     case 0x53: return " (a matrix instruction that only some lanes of a warp execute)";
     case 0x54: return " (a matrix descriptor with a base offset)";
-    case 0x55: return " (not a tensor map of cuTensorMapEncode*, or a copy that its map does not allow)";
+    case 0x55: return " (not a tensor map of cuTensorMapEncode*, or a copy that its map does not allow; libraries that make maps themselves take other kernels with run --arch sm_80)";
     case 0x56: return " (a reduction by a tensor map of a type that has no such operation)";
     case 0x57: return " (a call through a pointer to one of so many functions that they were not translated with the kernel)";
     case 0x58: return " (a read of multicast memory, of which there is none)";
