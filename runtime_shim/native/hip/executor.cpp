@@ -110,6 +110,7 @@ class Worker {
       if (turn >= resident_.size()) turn = 0;
       Group *group = resident_[turn];
       Outcome outcome = run(*group);
+      if (group->more) group->left = std::exchange(group->more, 0);  // not even its first wave has begun
       if (group->left) put_back(*group);
       if (outcome == Outcome::Finished) {
         resident_.erase(resident_.begin() + static_cast<ptrdiff_t>(turn));

@@ -85,6 +85,22 @@ def test_a_fault_names_its_wave(script: Script, at: int, threads: str) -> None:
     assert re.search(where, done.stderr), done.stderr
 
 
+def test_no_memory_for_the_first_wave(script: Script) -> None:
+    """The workgroups that the run was to go on with have ended, too."""
+    done = script(
+        "import resource\n"
+        "m = hip.load(build([Kernel('run_count', dimensions=3)]))\n"
+        "args = struct.pack('<QIII', hip.malloc(1 << 16), 7, 30, 0)\n"
+        "now = int(open('/proc/self/statm').read().split()[0]) * 4096\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (now + (40 << 20), -1))\n"
+        "print(hip.launch(hip.function(m, 'run_count'), (30, 5, 1), 224, args),\n"
+        "      hip.hipDeviceSynchronize())\n",
+        SASSXLATE_THREADS="1",
+        SASSXLATE_FIBER_STACK=str(64 << 20),
+    )
+    assert done.stdout == "0 701\n", done.stderr
+
+
 @pytest.mark.parametrize("every", [0, 2])
 def test_all_instructions_are_counted(script: Script, tmp_path: Path, every: int) -> None:
     tally = tmp_path / "instructions"
