@@ -31,6 +31,7 @@ def _sweep(*values: object) -> Any:
         ("clusters", "-O3", 90),
         ("deep_recursion", "-O3", 80),
         _sweep("deep_recursion", "-G", 90),
+        ("occupancy", "-O3", 90),
         ("parameter_address", "-G", 80),
         _sweep("parameter_address", "-G", 75),
         _sweep("parameter_address", "-G", 90),

@@ -21,11 +21,12 @@ CUresult kernel_of(const void *handle, Kernel *&kernel) {
 // Registers that a warp is given: 8 at a time to each lane.
 int registers_of_warp(const KernelInfo &info) { return (std::clamp(info.registers, 1, 256) + 7) / 8 * 8 * 32; }
 
-// The threads of the largest block that an NVIDIA GPU takes: as many as the kernel declares, and as the registers of a
-// multiprocessor's parts suffice for.
-int threads_on_nvidia(const KernelInfo &info) {
-  return std::min(info.threads, kRegisters / kParts / registers_of_warp(info) * kParts * 32);
-}
+// The warps that the registers of a multiprocessor suffice for: each of its parts has its own.
+int warps_by_registers(const KernelInfo &info) { return kRegisters / kParts / registers_of_warp(info) * kParts; }
+
+// The threads of the largest block that an NVIDIA GPU takes: as many as the kernel declares, and as there are registers
+// for.
+int threads_on_nvidia(const KernelInfo &info) { return std::min(info.threads, warps_by_registers(info) * 32); }
 
 // All is in the cubin, and nothing is translated for it: libraries ask of each of their kernels, and launch few.
 CUresult read_attribute(int *value, int id, const Kernel &kernel) {
@@ -76,9 +77,8 @@ int active_blocks(const Kernel &kernel, int threads, size_t dynamic) {
   const KernelInfo &info = *kernel.info;
   if (threads > threads_on_nvidia(info) || dynamic > static_cast<size_t>(kernel.max_dynamic_shared)) return 0;
   int warps = (threads + 31) / 32;
-  int registers = registers_of_warp(info) * warps;
   int shared = (info.shared + static_cast<int>(dynamic) + kReservedShared + 127) / 128 * 128;
-  return std::min({kBlocksPerMultiprocessor, kThreadsPerMultiprocessor / 32 / warps, kRegisters / registers,
+  return std::min({kBlocksPerMultiprocessor, kThreadsPerMultiprocessor / 32 / warps, warps_by_registers(info) / warps,
                    shared_per_multiprocessor() / shared});
 }
 
@@ -189,7 +189,7 @@ SX_API cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction handle,
     if (result != CUDA_SUCCESS) return result;
     if (!bytes || blocks <= 0 || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
     int each = std::min(shared_per_multiprocessor() / blocks / 128 * 128 - kReservedShared, shared_per_block());
-    *bytes = static_cast<size_t>(std::max(0, each - kernel->info->shared));
+    *bytes = static_cast<size_t>(std::clamp(each - kernel->info->shared, 0, kernel->max_dynamic_shared));
     return CUDA_SUCCESS;
   });
 }
