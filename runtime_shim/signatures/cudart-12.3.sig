@@ -426,8 +426,5 @@ quiet 78190
 quiet 781a0
 quiet 781e0
 absent __cudaLaunchKernel_ptsz
-absent cudaDeviceRegisterAsyncNotification
-absent cudaDeviceUnregisterAsyncNotification
-absent cudaFuncGetParamInfo
 absent cudaLaunchKernelExC
 end

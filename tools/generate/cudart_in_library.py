@@ -12,6 +12,8 @@ the archive's function refers to it, and the functions that it calls are those a
 or those that another such function calls where the archive's two call the same.
 With ``--shared``, the release's ``libcudart.so`` says so too: it has the names of its functions,
 and what was not found by the archive is an entry if its code is in the block exactly once.
+With ``--exports``, what is not there is named by that library instead of the archive: another
+build may have other code, but the same functions.
 Any contradiction is an error; a function that is not there is no entry, but named (``absent``).
 The functions that the archive's other code calls when a library is loaded and closed (``quiet``)
 are found by that code, which has to be there: the detour lets nothing else of the block run.
@@ -29,6 +31,7 @@ import io
 import re
 import sys
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -357,9 +360,23 @@ def with_bodies(block: Block, bodies: dict[str, bytes]) -> Block:
     return replace(block, entries=tuple(sorted(entries)), masks=merge(masks), absent=absent)
 
 
-def derive(archive: Archive, code: bytes, file: bytes) -> tuple[Block, tuple[str, ...]]:
-    """The runtime in ``code``, and the public functions of the archive that it does not have."""
+def agreed(placed: dict[int, int], other: dict[int, int]) -> dict[int, int]:
+    """Those that are at the same places of another library's runtime.  What else is near may make
+    a function that looks like another one be found in one library alone."""
+    common = sorted(placed.keys() & other.keys())
+    distances = [other[start] - placed[start] for start in common]
+    most = max(set(distances), key=distances.count) if distances else 0
+    return {start: placed[start] for start in common if other[start] - placed[start] == most}
+
+
+def derive(
+    archive: Archive, code: bytes, file: bytes, others: Sequence[bytes] = ()
+) -> tuple[Block, tuple[str, ...]]:
+    """The runtime in ``code``, and the public functions of the archive that it does not have.
+    ``others`` are the code of more libraries, which have to agree."""
     placed = place_functions(archive, code)
+    for other in others:
+        placed = agreed(placed, place_functions(archive, other))
     if not placed:
         raise SignatureError("none of the archive's functions is there")
     entries = confirmed(archive, placed, code, file)
@@ -412,6 +429,8 @@ def main() -> int:
     parser.add_argument("archive", type=Path, help="libcudart_static.a of a neighbouring release")
     parser.add_argument("library", type=Path, help="a library that has the runtime")
     parser.add_argument("--shared", type=Path, help="the release's libcudart.so, as a witness")
+    parser.add_argument("--also", type=Path, nargs="+", default=[], help="more such libraries")
+    parser.add_argument("--exports", type=Path, help="a libcudart.so with the release's functions")
     parser.add_argument("--release", required=True, help="what the library was built with")
     parser.add_argument("--source", required=True, help="where the library is from")
     parser.add_argument("-o", "--output", type=Path, default=Path("runtime_shim/signatures"))
@@ -419,10 +438,17 @@ def main() -> int:
     try:
         library = args.library.read_bytes()
         archive = read_archive(args.archive.read_bytes())
-        block, absent = derive(archive, executable(library), library)
+        others = [executable(path.read_bytes()) for path in args.also]
+        block, absent = derive(archive, executable(library), library, others)
         bodies = exported(args.shared.read_bytes()) if args.shared else {}
         unknown = same_names(archive, block, bodies)
         block = with_bodies(block, bodies)
+        added = sorted({*absent} - {*block.absent})
+        if args.exports:
+            known = {name for _, name in block.entries}
+            public = exported(args.exports.read_bytes())
+            more = {n for n in public if n.startswith(("cuda", "__cuda"))} - known
+            block = replace(block, absent=tuple(sorted(more)))
         text = render(block, args.release, args.source)
     except (SignatureError, OSError) as error:
         print(f"cudart_in_library: {error}", file=sys.stderr)
@@ -435,8 +461,9 @@ def main() -> int:
     if args.shared:
         print(f"{len(block.entries) - len(unknown)} have the shared runtime's code of their name")
         print("not of the same length there:", *unknown)
-    if absent:
-        print("found by the shared runtime:", *sorted({*absent} - {*block.absent}))
+    if added:
+        print("found by the shared runtime:", *added)
+    if block.absent:
         print("not there:", *block.absent)
     return 0
 
