@@ -68,6 +68,7 @@ class Blocks:
         self.wide = wide_compares.pairs(cfg)
         self.tested = tested
         self.reductions = Reductions(lane, cfg)
+        self.again: frozenset[int] = frozenset()  # loads that LLVM must not leave out
         self.copies = 0
         self.blocks = 0
         self.traps = False
@@ -200,7 +201,8 @@ class Blocks:
         elif name in _WHOLE:
             self._matrix(ins, guard)
         elif name in SPACES:
-            memory.access(lane, ins, guard, volatile=self.facts.ordered_shared)
+            again = ins.offset in self.again
+            memory.access(lane, ins, guard, self.facts.ordered_shared, again)
         elif name == "LDGSTS":
             memory.copy(lane, ins, guard, volatile=self.facts.ordered_shared)
         elif (

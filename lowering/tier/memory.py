@@ -114,11 +114,12 @@ def parted(lane: Lane, value: Val) -> list[Val]:
     return [lane.d.extract(value, i, 32) for i in range(0, value.width, 32)]
 
 
-def access(lane: Lane, ins: Instruction, guard: Guard, volatile: bool) -> None:
-    """LDG, STG, LD, ST, LDS, STS, LDL and STL."""
+def access(lane: Lane, ins: Instruction, guard: Guard, volatile: bool, again: bool = False) -> None:
+    """LDG, STG, LD, ST, LDS, STS, LDL and STL.  ``volatile``: accesses of shared memory keep their
+    order; ``again``: a load is done each time."""
     what = shape(ins)
     order = scope(ins) if what.space in ("global", "generic") else None
-    volatile = volatile and what.space == "shared"
+    volatile = again or (volatile and what.space == "shared")
     if what.store:
         words = lane.words("Rb", max(1, what.size // 4))
         value = joined(lane, words)

@@ -40,7 +40,6 @@ from sassxlate.lowering.tier.warp.together import (
     Together,
     ordered_shared,
     together,
-    waits_for_weak_loads,
 )
 
 
@@ -81,7 +80,6 @@ def _masked(found: Analysed, rules: Translated, target: Target, *, changed: bool
     if changed:
         found = _analysed_again(found)
     plan = make_plan(found.cfg, found.live, found.uniformity)
-    waits_for_weak_loads(found.cfg)
     apart = (False,) * len(found.cfg.blocks)
     ordered = bool(plan.latches) or ordered_shared(found.cfg)
     facts = Together(apart, apart, ordered, {})

@@ -52,6 +52,7 @@ class MaskedBlocks(Blocks):
     def write(self) -> None:
         m, lane, d = self.m, self.lane, self.lane.d
         every = arranged(ways(self.cfg))
+        self.again = self._reloads(every)
         first = self.cfg.blocks[0].start
         m.begin(ready(first))
         lane.fn.label(f"b{first:x}")
@@ -77,6 +78,16 @@ class MaskedBlocks(Blocks):
         lane.fn.do("call void @llvm.trap()")
         lane.fn.do("unreachable")
         self._mark(0)
+
+    def _reloads(self, loop: Loop) -> frozenset[int]:
+        """The loads in loops that may wait for another lane: it may store in each turn."""
+        out = frozenset[int]()
+        for inner in loop.items:
+            if not isinstance(inner, Loop) or not inner.blocks & self.plan.latches:
+                continue
+            inside = (i for n in inner.blocks for i in self.cfg.blocks[n].instructions)
+            out |= {i.offset for i in inside if traits(i).reaches(("load",), "generic", "global")}
+        return out
 
     # --- loops -----------------------------------------------------------------------------------
 

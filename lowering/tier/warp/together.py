@@ -11,7 +11,7 @@ they are refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -294,22 +294,7 @@ def _brings(ins: Instruction) -> bool:
     return t.reaches(("load", "atomic", "arrival"), "generic", "global", "shared")
 
 
-def _weakly(ins: Instruction) -> bool:
-    """Whether it loads what LLVM need not load again in the next turn of a loop."""
-    t = traits(ins)
-    strong = ins.has("STRONG") or ins.has("MMIO")
-    return t.reaches(("load",), "generic", "global") and not strong
-
-
-def waits_for_weak_loads(cfg: Cfg) -> None:
-    """Refuses a loop that may wait for another lane, and that lanes leave by what they read with
-    weak loads."""
-    _waiting(cfg, (False,) * len(cfg.blocks), _weakly)
-
-
-def _waiting(
-    cfg: Cfg, step: Sequence[bool], brings: Callable[[Instruction], bool] = _brings
-) -> None:
+def _waiting(cfg: Cfg, step: Sequence[bool]) -> None:
     """Refuses a loop that lanes leave by what they read from memory, unless all lanes run it
     together, or it retries an exchange."""
     suspects = [b for b in spins(cfg).latches if not step[b]]
@@ -325,7 +310,7 @@ def _waiting(
         work += cycles(part - heads, after)
         if len(heads) == 1 and retries(cfg, part, next(iter(heads)), after):
             continue
-        out_of = _brought(cfg, part, after, brings)
+        out_of = _brought(cfg, part, after)
         for b in part:
             last = cfg.blocks[b].last
             leaves = last.mnemonic == "EXIT" or any(n not in part for n in after[b])
@@ -335,15 +320,12 @@ def _waiting(
 
 
 def _brought(
-    cfg: Cfg,
-    part: frozenset[int],
-    after: Sequence[Sequence[int]],
-    brings: Callable[[Instruction], bool],
+    cfg: Cfg, part: frozenset[int], after: Sequence[Sequence[int]]
 ) -> dict[int, set[RegRef]]:
     """For each block of a loop, the registers at its end that come from memory read in the loop."""
     called = _called(cfg, part)
     from_calls: set[RegRef] = set()
-    if any(map(brings, called)):
+    if any(map(_brings, called)):
         from_calls.update(w for i in called for w in i.writes)
     into: dict[int, set[RegRef]] = {b: set() for b in part}
     out: dict[int, set[RegRef]] = {b: set() for b in part}
@@ -352,7 +334,7 @@ def _brought(
         b = work.pop()
         now = set(into[b])
         for ins in cfg.blocks[b].instructions:
-            if brings(ins) or now & ins.reads:
+            if _brings(ins) or now & ins.reads:
                 now |= ins.writes
             elif ins.guard.is_true:
                 now -= ins.writes
@@ -454,4 +436,4 @@ def together(
     return Together(step, group, ordered_shared(cfg), agreed)
 
 
-__all__ = ["Together", "cycles", "ordered_shared", "together", "waits_for_weak_loads"]
+__all__ = ["Together", "cycles", "ordered_shared", "together"]

@@ -46,6 +46,11 @@ def test_kernels_that_need_them(name: str) -> None:
     check(load(name, 80), name, change=by_tier, strict=True)
 
 
+def test_weak_loads_of_loops_that_wait_are_done_in_each_turn() -> None:
+    text = module_text(translate_kernel(load("spin_lock", 80), "spin_lock"), DEFAULT)
+    assert "load volatile i32, ptr addrspace(1)" in text
+
+
 def test_collective_sections() -> None:
     check(load("divergent_ballot", 90), "divergent_ballot", change=by_tier)
 
