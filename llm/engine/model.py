@@ -100,7 +100,8 @@ def model_engine(
     """An engine of a model: ``hybrid`` takes its code where it is cheaper, ``model`` all of it."""
     proposer = ModelProposer(model, samples, memo or Memo())
     key, prover = f"samples {samples}", prover or Prover()
-    return Engine(proposer, mode, mode != "model", key, too_long, prover=prover)
+    cheaper = mode != "model"
+    return Engine(proposer, mode, cheaper, key, too_long, prover=prover, edges=cheaper)
 
 
 __all__ = ["ModelProposer", "model_engine"]

@@ -34,6 +34,7 @@ from sassxlate.lowering.engine.seam import (
 from sassxlate.lowering.engine.splice import spliced
 from sassxlate.lowering.engine.stepwise import Stepwise, by_steps
 from sassxlate.lowering.optimize.cost import cost
+from sassxlate.lowering.optimize.masks.simplify import simplified
 from sassxlate.lowering.optimize.regions import LONGEST, CutRegion, TooLong, cut_regions, never
 from sassxlate.lowering.optimize.temporaries import packed, room, used
 from sassxlate.lowering.regalloc.register_map import RegisterMap
@@ -124,7 +125,8 @@ class Engine:
     rules', which stay elsewhere; without, wherever it is proved, and a kernel is refused where it
     is not, so that one sees what a proposer can do by itself.  ``longest`` is the most SASS
     instructions of a region, and ``too_long`` says which regions are cut further.  ``key`` is what
-    answers depend on besides the proposer's name.
+    answers depend on besides the proposer's name.  ``edges``: the code between blocks is
+    shortened, too, which no proposer is asked for.
     """
 
     proposer: Proposer
@@ -135,6 +137,7 @@ class Engine:
     longest: int = LONGEST
     progress: Progress = lambda _, __, ___: None
     prover: Prover = field(default_factory=Prover)
+    edges: bool = False
 
     @property
     def identity(self) -> str:
@@ -183,7 +186,20 @@ class Engine:
             len(asked.distinct), len(asked.known), len(asked.every - asked.distinct),
             round(asking, 4), round(judging, 4),
         )  # fmt: skip
-        return _changed(selected, changes), report
+        return self._shortened(_changed(selected, changes), report)
+
+    def _shortened(self, selected: Selected, report: EngineReport) -> tuple[Selected, EngineReport]:
+        """The kernel with shorter code between its blocks, where that is proved."""
+        if not self.edges:
+            return selected, report
+        started = time.perf_counter()
+        found = simplified(selected.items, selected.regs, selected.plan.cfg)
+        seconds = round(report.judging_s + time.perf_counter() - started, 4)
+        if found is None:
+            return selected, replace(report, judging_s=seconds)
+        fewer = len(selected.items) - len(found.items)
+        made = replace(selected, items=found.items, pieces=())
+        return made, replace(report, judging_s=seconds, edges=fewer)
 
     def ahead(self, kernels: Iterable[Selected]) -> None:
         """Asks what several kernels will, all at once, where that is faster for the proposer."""

@@ -135,9 +135,10 @@ def command(
 
     --engine search, the default where the extra `verify` is installed, takes code from a search for
     a block if it is proved and costs less than the rules'; report.json has each block's writer,
-    verdict and both costs.  --engine hybrid does the same with a model's code, and --engine
-    FILE.py:NAME with that of a proposer of your own (docs/how-to/replace-the-model.md).  Programs
-    that `sassxlate run` runs later use that code.  --engine rules is fastest.
+    verdict and both costs.  The code between blocks is shortened with a proof, too.  --engine
+    hybrid does the same with a model's code, and --engine FILE.py:NAME with that of a proposer of
+    your own (docs/how-to/replace-the-model.md), which leaves code between blocks as it is.
+    Programs that `sassxlate run` runs later use that code.  --engine rules is fastest.
 
     -j N translates N kernels at a time, and writes the same files.  A model answers in N processes,
     and its kernels, like those of a proposer of your own, are translated one after the other.
@@ -228,6 +229,8 @@ def command(
                         f" {said['model']} ({said['asked']} asked);"
                         f" cost {-said['saved'] / UNIT:+g} cycles{_not_taken(said['outcomes'])}"
                     )
+                    if said["edges"]:
+                        click.echo(f"        {said['edges']} instructions fewer between blocks")
             else:
                 click.echo(f"{entry['arch']:7} refused {entry['refused']['code']}  {name}")
     if verify:

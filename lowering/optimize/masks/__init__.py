@@ -1,0 +1,1 @@
+"""Shorter code between blocks, which moves lanes; :mod:`..verify.masks` proves it."""
