@@ -88,11 +88,11 @@ def _step(ins: Instruction) -> _Step:
 
 
 def _through(steps: Sequence[_Step], uniform: int, converged: bool) -> int:
-    for needs, gains, writes in steps:
-        if converged and needs >= 0 and not needs & ~uniform:
-            uniform |= gains
+    for step in steps:
+        if converged and step.needs >= 0 and not step.needs & ~uniform:
+            uniform |= step.gains
         else:
-            uniform &= ~writes
+            uniform &= ~step.writes
     return uniform
 
 

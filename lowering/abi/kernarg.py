@@ -21,6 +21,7 @@ FillKind: TypeAlias = Literal[
 
 _WITH_VALUE = ("u32", "u64", "explicit_cluster", "reserved_shared", "stack_top")
 _ADDRESSES = ("bank2", "bank3", "bank4", "textures", "locks")
+_EIGHT_BYTES = ("u64", "gridid", *_ADDRESSES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Fill:
 
     @property
     def size(self) -> int:
-        return 8 if self.kind in ("u64", "gridid", *_ADDRESSES) else 4
+        return 8 if self.kind in _EIGHT_BYTES else 4
 
     def __str__(self) -> str:
         return f"fill {self.offset} {self.kind}" + (

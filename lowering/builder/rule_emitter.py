@@ -38,8 +38,8 @@ class RuleEmitter(SourceReader):
     # --- results ---------------------------------------------------------------------------------
 
     def _overlaps_sources(self, index: int, width: int) -> bool:
-        mine = {RegRef("R", index + i) for i in range(width)}
-        return bool(mine & self.ins.reads)
+        reads = self.ins.reads
+        return any(RegRef("R", index + i) in reads for i in range(width))
 
     def dst(self, role: str = "Rd") -> V:
         """VGPRs for the result, safe to write before all sources have been read."""

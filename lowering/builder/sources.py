@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from types import TracebackType
 
 from sassxlate.disasm.rdna3 import can_encode
 from sassxlate.disasm.rdna3.instruction import (
@@ -36,6 +36,26 @@ from sassxlate.lowering.target import NULL, OFF, ZERO, Target
 FLAGS = ("neg", "abs", "inv", "select")  # modifiers of the value of a source operand
 
 
+class Scope:
+    """What :meth:`SourceReader.scope` gives to ``with``; a generator would take three times as
+    long, and every rule has some."""
+
+    def __init__(self, reader: SourceReader) -> None:
+        self._reader = reader
+        self._free = reader.temporaries()
+
+    def __enter__(self) -> None:
+        """Nothing: the place is that of its making."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._reader.restore(self._free)
+
+
 class SourceReader:
     """An instruction's operands in registers.  All public methods may append instructions."""
 
@@ -48,7 +68,8 @@ class SourceReader:
         self._vnext = k.regs.vtemp_base
         self._stemps = list(k.regs.stemps)
         self._commits: list[Callable[[], None]] = []
-        self._considered: set[tuple[str, str]] = set()
+        self._considered: set[tuple[str, str]] = set()  # role and flag
+        self._handled: set[str] = set()  # roles of which all flags are considered
 
     # --- errors and emission -------------------------------------------------------------------
 
@@ -65,7 +86,9 @@ class SourceReader:
 
     def emit(self, op: str, *args: Arg, **mods: int | bool | str) -> None:
         """Appends one instruction, made legal: surplus scalars and literals go through VGPRs."""
-        self.raw(self._legal(Inst(op, args, **mods)))  # type: ignore[arg-type]
+        # Without keywords, which most have not, it is a plain call.
+        inst = Inst(op, args, **mods) if mods else Inst(op, args)  # type: ignore[arg-type]
+        self.raw(self._legal(inst))
 
     def raw(self, item: Item) -> None:
         """Appends an item unchanged."""
@@ -135,12 +158,17 @@ class SourceReader:
                 return sgprs(i, n)
         raise self.refuse("no scalar temporaries left", "SX0402")
 
-    @contextmanager
-    def scope(self) -> Generator[None]:
+    def scope(self) -> Scope:
         """Temporaries taken inside are free again after it."""
-        stemps, vnext = list(self._stemps), self._vnext
-        yield
-        self._stemps, self._vnext = stemps, vnext
+        return Scope(self)
+
+    def temporaries(self) -> tuple[list[int], int]:
+        """Those that are free: SGPRs, and all VGPRs from a number on."""
+        return list(self._stemps), self._vnext
+
+    def restore(self, free: tuple[list[int], int]) -> None:
+        """Frees what was taken since :meth:`temporaries`."""
+        self._stemps, self._vnext = free
 
     def lend(self, taken: Iterable[S]) -> None:
         """Taken SGPRs may be taken again, until the end of the scope."""
@@ -150,7 +178,7 @@ class SourceReader:
 
     def operand(self, role: str) -> Operand:
         """The operand as decoded; the rule must then handle its signs and selectors."""
-        self._considered.update((role, flag) for flag in (*FLAGS, "pred"))
+        self._handled.add(role)
         return self._operand(role)
 
     def _operand(self, role: str) -> Operand:
@@ -170,6 +198,12 @@ class SourceReader:
         So a rule that overlooks one cannot be silently wrong.
         """
         for role, operand in self.ins.operands.items():
+            if role in self._handled:
+                continue
+            if isinstance(operand, Reg) and not (
+                operand.neg or operand.abs or operand.inv or operand.select
+            ):
+                continue  # like most
             if isinstance(operand, Pred):
                 if operand.index != 7 and (role, "pred") not in self._considered:
                     raise self.refuse(f"predicate {role} is not translated", "SX0415")

@@ -53,7 +53,7 @@ def _resolve(inst: Inst, at: int, labels: dict[str, int]) -> bytes:
         distance = (target - at - 4) // 4
         if not in_reach(at, target):
             raise EncodeError("SX0511", f"{last.name} is {distance} dwords away")
-        return encode(replace(inst, args=inst.args[:-1], imm=distance))
+        return encode(Inst(inst.op, inst.args[:-1], distance, enc=inst.enc))
     args: list[Arg] = []
     enc = inst.enc
     for i, arg in enumerate(inst.args):

@@ -4,7 +4,8 @@ denormals kept.  s_round_mode and s_denorm_mode: bits 1:0 are for f32, bits 3:2 
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Final
 
 from sassxlate.disasm.rdna3.instruction import Inst
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
@@ -15,24 +16,24 @@ FLUSH_F32 = 0xC
 FLUSH_F16 = 0x3
 
 
-@contextmanager
-def ftz(c: RuleEmitter, wanted: bool | None = None) -> Generator[None]:
+_AS_IS: Final = nullcontext()
+
+
+def ftz(c: RuleEmitter, wanted: bool | None = None) -> AbstractContextManager[None]:
     """Flushes denormal f32 inputs and results inside the block if the instruction says .FTZ."""
     on = c.ins.has("FTZ") if wanted is None else wanted
-    if on:
-        c.raw(Inst("s_denorm_mode", (), imm=FLUSH_F32))
-    yield
-    if on:
-        c.raw(Inst("s_denorm_mode", (), imm=KEEP_DENORMALS))
+    return _mode(c, "s_denorm_mode", FLUSH_F32, KEEP_DENORMALS) if on else _AS_IS
 
 
-@contextmanager
-def rounding(c: RuleEmitter, mode: str | None = None) -> Generator[None]:
+def rounding(c: RuleEmitter, mode: str | None = None) -> AbstractContextManager[None]:
     """Rounds inside the block by the instruction's .RM, .RP or .RZ."""
     name = mode or next((m for m in c.ins.modifiers if m in _ROUND), None)
     value = _ROUND.get(name or "", 0)
-    if value:
-        c.raw(Inst("s_round_mode", (), imm=value | value << 2))
+    return _mode(c, "s_round_mode", value | value << 2, 0) if value else _AS_IS
+
+
+@contextmanager
+def _mode(c: RuleEmitter, op: str, inside: int, after: int) -> Generator[None]:
+    c.raw(Inst(op, (), imm=inside))
     yield
-    if value:
-        c.raw(Inst("s_round_mode", (), imm=0))
+    c.raw(Inst(op, (), imm=after))

@@ -77,7 +77,7 @@ def address64(c: RuleEmitter, mem: Mem, flat: bool = False) -> Address:
     base = mem.base if mem.base is not None and not mem.base.is_zero else None
     scalar = mem.ureg if mem.ureg is not None and not mem.ureg.is_zero else None
     if base is not None and base.file == "UR":
-        base, scalar = None, base
+        scalar, base = base, None
     if mem.scale != 1:
         raise c.refuse("scaled 64-bit address")
     pair: Arg | None = None
