@@ -7,12 +7,15 @@ when they are used.  Their types are in ``__init__.pyi``.
 import resource
 import sys
 
+from sassxlate import compiled
+
 __version__ = "0.1.0"
 
 if resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY:
     # CPython leaves compiled modules that such a limit cut short, and cannot start from them again.
     sys.dont_write_bytecode = True
 
+compiled.install()
 
 # The Python interface: each name, and the module that has it.
 _INTERFACE = {

@@ -1,7 +1,8 @@
 """The cache tag: everything that a cached translation depends on besides the program itself.
 
-It changes with the target, with the translator's and the emulator's sources and tables, with LLVM,
-with the solver and with the host's CPU, so that files of another version are never taken for ours.
+It changes with the target, with the translator's and the emulator's sources and tables, with
+whether the translator's modules are compiled, with LLVM, with the solver and with the host's CPU,
+so that files of another version are never taken for ours.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 from importlib import resources
 from pathlib import Path
 
-from sassxlate import __version__
+from sassxlate import __version__, compiled
 
 _PACKAGES = ("disasm", "cfg", "lowering", "llm", "runtime_shim", "domain")
 _MODULES = ("quick_init.py",)  # beside them
@@ -58,6 +59,8 @@ def cache_tag(target: str) -> str:
     add(f"format {FORMAT}", __version__, target, *_llvm(), _solver(), *_host_cpu())
     if isa := os.environ.get("SASSXLATE_ISA"):  # two instruction sets, two services and caches
         add("instruction set", isa)
+    if compiled.state() == "used":  # the same code, made by a compiler that may have errors
+        add("compiled", str(compiled.library()).rpartition("/")[2].partition(".")[0])
     root = Path(str(resources.files("sassxlate")))
     for path in decisive(root):
         add(str(path.relative_to(root)), path.read_bytes())

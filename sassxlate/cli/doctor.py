@@ -15,7 +15,7 @@ from typing import Literal
 
 import click
 
-from sassxlate import __version__, toolchain
+from sassxlate import __version__, compiled, toolchain
 from sassxlate.cli.grammar import Command
 from sassxlate.cli.options import printing_options, target_option
 from sassxlate.errors import SassxlateError
@@ -194,6 +194,21 @@ def _translator(target: str) -> Check:
     return Check("translator", "ok", f"translates and compiles a kernel in {seconds:.1f} s")
 
 
+def _compiled() -> Check:
+    """Whether the translator's modules run as machine code."""
+    name, slower = "compiled modules", "the translator takes twice as long from its sources"
+    fix = "in a clone, SASSXLATE_COMPILED=1 pip install . (minutes)"
+    match compiled.state():
+        case "used":
+            return Check(name, "ok", str(compiled.library()))
+        case "pure":
+            return Check(name, "optional", f"{compiled.PURE} is set; {slower}", "unset it")
+        case "other sources":
+            return Check(name, "optional", f"made of other sources, so not used; {slower}", fix)
+        case "absent":
+            return Check(name, "optional", f"none for this Python; {slower}", fix)
+
+
 def _hip(target: str) -> Check:
     fix = "install AMD's ROCm for the card; without it programs run on the emulated device"
     if not os.path.exists(_KFD):
@@ -328,6 +343,7 @@ def checks_for(target: str) -> tuple[Callable[[], Check], ...]:
         _capability,
         _llvm,
         partial(_translator, target),
+        _compiled,
         _cache,
         _service,
         _model,

@@ -18,6 +18,7 @@ ROOT = Path(str(resources.files("sassxlate")))
 NEUTRAL = {
     "__init__.py",
     "collector.py",
+    "compiled.py",  # the library's name is in the tag
     "errors.py",
     "executors.py",
     "files.py",

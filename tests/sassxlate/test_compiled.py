@@ -1,0 +1,115 @@
+"""The library of compiled modules is used where it fits, and does what the sources do."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sassxlate import compiled
+
+KERNELS = sorted((Path(__file__).parents[2] / "fixtures" / "kernels").rglob("*.cubin"))
+SUFFIX = importlib.machinery.EXTENSION_SUFFIXES[0]
+
+_DIGESTS = """
+import hashlib, json, sys
+from pathlib import Path
+from sassxlate import compiled
+from sassxlate.disasm.containers import load
+from sassxlate.errors import SassxlateError
+from sassxlate.lowering.pipeline import translate_kernel
+made = {}
+for path in sys.argv[1:]:
+    for _, cubin in load(Path(path)).cubins():
+        for kernel in cubin.kernels:
+            try:
+                code = translate_kernel(cubin, kernel.name).code_object
+                made[f"{path} {kernel.name}"] = hashlib.sha256(code).hexdigest()
+            except SassxlateError as error:
+                made[f"{path} {kernel.name}"] = str(error)
+print(json.dumps([compiled.state(), made]))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package with one module that is compiled, and a place for its library."""
+    root = tmp_path / "sassxlate"
+    (root / "runtime_shim" / "lib").mkdir(parents=True)
+    (root / "cfg").mkdir()
+    (root / "compiled_modules.txt").write_text("# some\nsassxlate.cfg.graph\n")
+    (root / "cfg" / "graph.py").write_text("A = 1\n")
+    monkeypatch.setattr(compiled, "ROOT", root)
+    monkeypatch.setattr(compiled.digest, "__defaults__", (root,))
+    monkeypatch.setattr(compiled.names, "__defaults__", (root,))
+    monkeypatch.setattr(compiled.source, "__defaults__", (root,))
+    monkeypatch.delenv(compiled.PURE, raising=False)
+    compiled.library.cache_clear()
+    monkeypatch.setattr(compiled, "library", compiled.library.__wrapped__)
+    return root
+
+
+def _library(root: Path, name: str) -> Path:
+    path = root / "runtime_shim" / "lib" / name
+    path.write_bytes(b"")
+    return path
+
+
+def test_the_library_of_these_sources_is_used(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert compiled.state() == "absent"
+    assert compiled.Finder().find_spec("sassxlate.cfg.graph") is None
+    made = _library(folder, f"translator-{compiled.digest()}-mypy1{SUFFIX}")
+    assert compiled.library() == made
+    assert compiled.state() == "used"
+    spec = compiled.Finder().find_spec("sassxlate.cfg.graph")
+    assert spec is not None
+    assert spec.origin == str(folder / "cfg" / "graph.py")
+    assert compiled.Finder().find_spec("sassxlate.cfg.build") is None
+    assert compiled.Finder().find_spec("json.decoder") is None
+    monkeypatch.setenv(compiled.PURE, "1")
+    assert compiled.state() == "pure"
+
+
+def test_one_of_other_sources_is_not(folder: Path) -> None:
+    _library(folder, f"translator-{compiled.digest()}-mypy1{SUFFIX}")
+    (folder / "cfg" / "graph.py").write_text("A = 2\n")
+    assert compiled.library() is None
+    assert compiled.state() == "other sources"
+    assert compiled.Finder().find_spec("sassxlate.cfg.graph") is None
+
+
+def test_one_of_another_python_is_not(folder: Path) -> None:
+    _library(folder, f"translator-{compiled.digest()}-mypy1.cpython-39-x86_64-linux-gnu.so")
+    assert compiled.library() is None
+    assert compiled.state() == "absent"
+
+
+def test_pure_by_the_environment() -> None:
+    code = "import sys, sassxlate.cfg.graph; print('sassxlate_translator__mypyc' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, compiled.PURE: "1"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == ["False"]
+
+
+@pytest.mark.skipif(compiled.library() is None, reason="no compiled modules are installed")
+def test_the_same_bytes() -> None:
+    """Every kernel of the fixtures, translated by both; errors have the same text and place."""
+    made: list[tuple[str, dict[str, str]]] = []
+    for pure in ("", "1"):
+        done = subprocess.run(
+            [sys.executable, "-c", _DIGESTS, *map(str, KERNELS)],
+            env={**os.environ, compiled.PURE: pure}, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        made.append(json.loads(done.stdout))
+    assert [state for state, _ in made] == ["used", "pure"]
+    assert made[0][1] == made[1][1]
+    assert len(made[0][1]) >= 100

@@ -1,0 +1,155 @@
+"""The methods written out for mypyc are those that ``dataclass`` makes."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from sassxlate import compiled
+from tools.compiled.dataclass_methods import expand
+
+SOURCE = '''"""A module."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A frozen one."""
+
+    x: int
+    y: int = 2
+    note: str = field(default="", compare=False)
+    more: tuple[int, ...] = ()
+
+    def sum(self) -> int:
+        return self.x + self.y
+
+
+@dataclass(slots=True)
+class Box:
+    inside: list[int] = field(default_factory=list[int])
+    by_name: dict[str, int] = field(default_factory=dict)
+    lazy: list[int] = field(default_factory=lambda: [1, 2])
+    kind: str = field(default="box", init=False)
+
+    def __post_init__(self) -> None:
+        self.kind += "!"
+
+
+@dataclass(frozen=True)
+class Alone:
+    only: int = 5
+
+    @cached_property
+    def halves(self) -> list[int]:
+        """Made once."""
+        return [self.only, self.only]
+
+
+LAST = 1
+'''
+
+
+def _module(name: str, text: str) -> Any:
+    module = ModuleType(name)
+    module.__dict__["__name__"] = name
+    sys.modules[name] = module  # dataclasses and pickle look for it there
+    exec(compile(text, name, "exec"), module.__dict__)
+    return module
+
+
+@pytest.fixture
+def both() -> Iterator[tuple[Any, Any]]:
+    """The module, and what is compiled of it: objects of frozen classes are made in C there, so
+    here they are not frozen."""
+    names = "expanded_plain", "expanded_written"
+    written = expand(SOURCE).text.replace("frozen=True", "frozen=False")
+    yield _module(names[0], SOURCE), _module(names[1], written)
+    for name in names:
+        del sys.modules[name]
+
+
+def test_frozen_values(both: tuple[Any, Any]) -> None:
+    plain, written = both
+    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        ((1,), {}),
+        ((1, 3), {"note": "a"}),
+        ((), {"x": 4, "more": (1,)}),
+    ]
+    for given, named in calls:
+        one, other = plain.Point(*given, **named), written.Point(*given, **named)
+        assert repr(other) == repr(one)
+        assert hash(other) == hash(one)
+        assert other == written.Point(*given, **named)
+        assert repr(replace(other, y=7)) == repr(replace(one, y=7))
+        assert pickle.loads(pickle.dumps(other)) == other
+        assert other.sum() == one.sum()
+    assert written.Point(1) != written.Point(2)
+    assert written.Point(1) == written.Point(1, note="not compared")
+    assert written.Point(1) != plain.Point(1)
+    for module in both:
+        alone = module.Alone()
+        assert hash(alone) == hash(plain.Alone())
+        assert alone.halves == [5, 5]
+        assert alone.halves is alone.halves
+        assert alone == module.Alone()
+        assert repr(alone) == "Alone(only=5)"
+    with pytest.raises(TypeError):
+        written.Point()
+
+
+def test_defaults_are_made_anew(both: tuple[Any, Any]) -> None:
+    plain, written = both
+    for module in (plain, written):
+        one, other = module.Box(), module.Box(by_name={"a": 1})
+        one.inside.append(1)
+        assert (other.inside, other.by_name, other.lazy, other.kind) == (
+            [],
+            {"a": 1},
+            [1, 2],
+            "box!",
+        )
+        assert [f.name for f in fields(one)] == ["inside", "by_name", "lazy", "kind"]
+        assert one != other
+
+
+def test_lines_are_the_originals() -> None:
+    expanded = expand(SOURCE)
+    lines, old = expanded.text.split("\n"), SOURCE.split("\n")
+    assert len(lines) == len(expanded.lines)
+    places = {line: number for line, number in zip(lines, expanded.lines, strict=True)}
+    for line in ("    def sum(self) -> int:", "LAST = 1", "class Alone:"):
+        assert places[line] == old.index(line) + 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "@dataclass(order=True)\nclass A:\n    x: int",
+        "@dataclass\nclass A(B):\n    x: int",
+        "@dataclass\nclass A:\n    x: int = field(kw_only=True)",
+        "@dataclass\nclass A:\n    x: ClassVar[int] = 1",
+        "@dataclass\nclass A:\n    def __init__(self): pass",
+    ],
+)
+def test_an_unknown_form_is_an_error(text: str) -> None:
+    with pytest.raises(ValueError, match="line"):
+        expand(f"from __future__ import annotations\n{text}\n")
+
+
+@pytest.mark.parametrize("name", compiled.names())
+def test_every_module_can_be_expanded(name: str) -> None:
+    """What mypyc refuses is seen when the library is built."""
+    made = expand(compiled.source(name).read_text("utf-8"))
+    compile(made.text, name, "exec")
+    assert "@cached_property" not in made.text  # mypyc takes it for a property

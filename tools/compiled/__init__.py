@@ -1,0 +1,1 @@
+"""Makes C of the translator's modules, with mypyc, for the library of :mod:`sassxlate.compiled`."""

@@ -1,0 +1,217 @@
+"""Writes out the methods that ``dataclass`` makes of a class, so that mypyc compiles them.
+
+mypyc compiles a dataclass's own methods and its attributes, but ``dataclass`` makes ``__init__``,
+``__eq__`` and ``__hash__`` at run time, which are interpreted: making an object takes 25 times as
+long.  The copy of a module that is compiled has them as text.  Everything else of the class
+(``__repr__``, ``__match_args__``, ``fields``, ``replace``, that it is frozen) is still made by
+``dataclass``.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Expanded:
+    """A module's text, and for each of its lines the line of the original (from 1 on)."""
+
+    text: str
+    lines: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    name: str
+    type: str
+    default: str | None = None
+    made: str | None = None  # the expression of a default that each object has anew
+    compared: bool = True
+    given: bool = True  # to __init__
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A ``cached_property``, which mypyc takes for a property, since its objects have no
+    dictionary."""
+
+    name: str
+    type: str
+    line: int  # of the decorator
+
+    @property
+    def maker(self) -> str:
+        return f"_made_{self.name}"
+
+    @property
+    def place(self) -> str:
+        return f"_kept_{self.name}"
+
+    def lines(self) -> Iterator[str]:
+        options = "default=None, init=False, repr=False, compare=False"
+        yield f"{self.place}: {self.type} | None = _field({options})"
+        yield "@property"
+        yield f"def {self.name}(self) -> {self.type}:"
+        yield f"    if self.{self.place} is None:"
+        yield f"        self.{self.place} = self.{self.maker}()  # type: ignore[misc]"
+        yield f"    return self.{self.place}"
+
+
+# A default that is made anew, written so that mypyc makes it without a call.
+_LITERALS = {"list": "[]", "dict": "{}"}
+
+
+def expand(text: str, values: Collection[str] = ()) -> Expanded:
+    """The module with its dataclasses' methods; ValueError for a form that is not known.
+
+    ``values``: its NamedTuples that become frozen dataclasses, whose attributes are faster.  mypy
+    finds what takes one apart.
+    """
+    lines = list(enumerate(text.split("\n"), 1))
+    classes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)]
+    found = False
+    for node in sorted(classes, key=lambda node: -node.lineno):
+        call = next((d for d in node.decorator_list if _name(d) == "dataclass"), None)
+        if call is None and node.name in values:
+            line = lines[node.lineno - 1][1]
+            if "(NamedTuple):" not in line:
+                raise ValueError(f"line {node.lineno}: no NamedTuple")
+            lines[node.lineno - 1] = node.lineno, line.replace("(NamedTuple)", "")
+        elif call is None:
+            continue
+        elif node.bases or node.keywords:
+            raise ValueError(f"line {node.lineno}: a dataclass with bases")
+        found = True
+        indent = " " * node.body[0].col_offset
+        end = node.end_lineno or node.lineno
+        options = {"frozen": True} if call is None else _options(call, node.lineno)
+        kept = list(_kept(node))
+        methods = [*_methods(node, options, kept), *(line for one in kept for line in one.lines())]
+        lines[end:end] = [(end, indent + line) for line in methods]
+        for one in kept:  # its decorator's line is used for nothing
+            lines[one.line - 1 : one.line + 1] = [
+                (one.line, ""),
+                (one.line + 1, f"{indent}def {one.maker}(self) -> {one.type}:"),
+            ]
+        first = min(d.lineno for d in (node, *node.decorator_list)) - 1
+        place = " " * node.col_offset
+        frozen = options.get("frozen", False)
+        decorators = [
+            f"{place}@_final",
+            f"{place}@dataclass(frozen={frozen}, init=False, eq=False)",
+        ]
+        lines[first : node.lineno - 1] = [(node.lineno, decorator) for decorator in decorators]
+    if found:
+        future = [at for at, (_, line) in enumerate(lines) if line.startswith("from __future__")]
+        if not future:
+            raise ValueError("no `from __future__ import annotations`")
+        at = future[-1] + 1
+        lines[at:at] = [
+            (at, "from dataclasses import dataclass, field as _field"),
+            (at, "from typing import final as _final"),
+        ]
+    return Expanded("\n".join(line for _, line in lines), tuple(number for number, _ in lines))
+
+
+def _kept(node: ast.ClassDef) -> Iterator[_Kept]:
+    for stated in node.body:
+        if not isinstance(stated, ast.FunctionDef) or not stated.decorator_list:
+            continue
+        decorators = [_name(decorator) for decorator in stated.decorator_list]
+        if "cached_property" not in decorators:
+            continue
+        if (
+            len(decorators) > 1
+            or stated.returns is None
+            or stated.body[0].lineno != stated.lineno + 1
+        ):
+            raise ValueError(f"line {stated.lineno}: a form of cached_property")
+        yield _Kept(stated.name, ast.unparse(stated.returns), stated.decorator_list[0].lineno)
+
+
+def _name(node: ast.expr) -> str:
+    return ast.unparse(node.func if isinstance(node, ast.Call) else node).rpartition(".")[2]
+
+
+def _options(call: ast.expr, line: int) -> dict[str, bool]:
+    keywords = call.keywords if isinstance(call, ast.Call) else []
+    options = {str(keyword.arg): bool(ast.literal_eval(keyword.value)) for keyword in keywords}
+    if unknown := options.keys() - {"frozen", "slots", "eq"}:
+        raise ValueError(f"line {line}: dataclass with {', '.join(sorted(unknown))}")
+    return options
+
+
+def _fields(node: ast.ClassDef) -> Iterator[_Field]:
+    for stated in node.body:
+        if not isinstance(stated, ast.AnnAssign) or not isinstance(stated.target, ast.Name):
+            continue
+        name, kind, value = stated.target.id, ast.unparse(stated.annotation), stated.value
+        if kind.startswith(("ClassVar", "InitVar")):
+            raise ValueError(f"line {stated.lineno}: {kind}")
+        if not isinstance(value, ast.Call) or _name(value) != "field":
+            yield _Field(name, kind, ast.unparse(value) if value else None)
+            continue
+        given = {str(keyword.arg): keyword.value for keyword in value.keywords}
+        if unknown := given.keys() - {"default", "default_factory", "compare", "init", "repr"}:
+            raise ValueError(f"line {stated.lineno}: field with {', '.join(sorted(unknown))}")
+        default, factory = given.get("default"), given.get("default_factory")
+        yield _Field(
+            name,
+            kind,
+            None if default is None else ast.unparse(default),
+            None if factory is None else _made(factory),
+            "compare" not in given or bool(ast.literal_eval(given["compare"])),
+            "init" not in given or bool(ast.literal_eval(given["init"])),
+        )
+
+
+def _made(factory: ast.expr) -> str:
+    if isinstance(factory, ast.Lambda):
+        return ast.unparse(factory.body)
+    text = ast.unparse(factory)
+    return _LITERALS.get(text.partition("[")[0], f"{text}()")
+
+
+def _methods(node: ast.ClassDef, options: dict[str, bool], kept: Sequence[_Kept]) -> Iterator[str]:
+    have = {stated.name for stated in node.body if isinstance(stated, ast.FunctionDef)}
+    fields = list(_fields(node))
+    frozen, eq = options.get("frozen", False), options.get("eq", True)
+    if "__init__" in have:
+        raise ValueError(f"line {node.lineno}: a dataclass with an __init__")
+    parameters = ["self", *(_parameter(field) for field in fields if field.given)]
+    yield f"def __init__({', '.join(parameters)}) -> None:"
+    for field in fields:
+        ignore = "  # type: ignore[misc]" if frozen else ""
+        yield f"    self.{field.name} = {_value(field)}{ignore}"
+    for one in kept:
+        yield f"    self.{one.place} = None" + ("  # type: ignore[misc]" if frozen else "")
+    if "__post_init__" in have:
+        yield "    self.__post_init__()"
+    compared = [field.name for field in fields if field.compared]
+    if eq and "__eq__" not in have:
+        yield "def __eq__(self, other: object) -> bool:"
+        yield "    if self is other:"
+        yield "        return True"
+        yield f"    if not isinstance(other, {node.name}):"
+        yield "        return NotImplemented"
+        yield f"    return {' and '.join(f'self.{n} == other.{n}' for n in compared) or 'True'}"
+    if eq and frozen and "__hash__" not in have:
+        yield "def __hash__(self) -> int:"
+        yield f"    return hash(({''.join(f'self.{n}, ' for n in compared)}))"
+    if all(field.given for field in fields) and "__reduce__" not in have:
+        yield "def __reduce__(self) -> tuple[object, ...]:"  # mypyc's own assigns, if frozen too
+        yield f"    return {node.name}, ({''.join(f'self.{f.name}, ' for f in fields)})"
+
+
+def _parameter(field: _Field) -> str:
+    if field.made is not None:
+        return f"{field.name}: {field.type} | None = None"
+    return f"{field.name}: {field.type}" + ("" if field.default is None else f" = {field.default}")
+
+
+def _value(field: _Field) -> str:
+    if not field.given:
+        return field.default if field.default is not None else str(field.made)
+    return f"{field.made} if {field.name} is None else {field.name}" if field.made else field.name
