@@ -76,6 +76,8 @@ def _structured(found: Analysed, rules: Translated, target: Target, *, changed: 
 
 def _masked(found: Analysed, rules: Translated, target: Target, *, changed: bool) -> str:
     """The kernel with the masks of the convergence machine."""
+    if rules.launch.growing_stack:  # LLVM's frame has one size
+        raise refused(FLOW, "recursion, whose stack grows with the application's limit")
     found = replace(found, uniformity=analyse(found.cfg))
     if changed:
         found = _analysed_again(found)

@@ -30,6 +30,7 @@ from sassxlate.lowering.tier.refusal import FLOW, FORM, refused
 from sassxlate.lowering.tier.warp.reductions import reduces
 from sassxlate.lowering.tier.warp.together import Together
 
+_LINES = 200_000  # of the function, for which LLVM takes about a minute
 TURN = 64  # turns of a spin loop with the same lanes before other lanes get theirs
 _YIELDING = "yielding"
 
@@ -42,6 +43,8 @@ class MaskedBlocks(Blocks):
         self.old_unread = frozenset(o for o in self.old_unread if o[1].file not in SHARED)
         if any(ref.file in SHARED for some in self.nans.before.values() for ref, _ in some):
             raise refused(FORM, "the NaN of a register of the warp")
+        # LLVM sees ways from any access to any barrier: it waits for stores, as the rules' code.
+        lane.barrier_scope = "agent"
         self.plan = plan
         self.m = Masks(lane)
         self.points = Points(self.m, plan, self._meet)
@@ -157,6 +160,8 @@ class MaskedBlocks(Blocks):
                 self.points.to(block.end, m.running)
         self.points.attempt(block)
         self._mark(block.last.offset)
+        if len(self.lane.fn.lines) > _LINES:
+            raise refused(FLOW, "too long for masks of lanes")
 
     def _forget(self, block: Block) -> None:
         """Where all live lanes are, no other value than those that are live there is read again."""

@@ -126,7 +126,7 @@ class Reductions:
 def wait(lane: Lane) -> None:
     """The barrier of the workgroup."""
     lane.module.declare("void @llvm.amdgcn.s.barrier()")
-    lane.fn.do('fence syncscope("workgroup") release')
+    lane.fn.do(f'fence syncscope("{lane.barrier_scope}") release')
     lane.fn.do("call void @llvm.amdgcn.s.barrier()")
     lane.fn.do('fence syncscope("workgroup") acquire')
 

@@ -13,14 +13,14 @@ from sassxlate.lowering.codeobject.code_object import read
 from sassxlate.lowering.codeobject.source_map import find, parse
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.target import DEFAULT, GFX11_GENERIC, GFX1103, GFX1151, Target
-from sassxlate.lowering.tier.refusal import FORM, Refused
+from sassxlate.lowering.tier.refusal import FLOW, FORM, Refused
 from sassxlate.lowering.tier.report import chosen
 from sassxlate.lowering.tier.translate import by_tier
 from sassxlate.runtime_shim.selftest.contracts.contracts import CONTRACTS
 from tests.lowering.emulated import KERNELS, check, load
 
 # On sm_80.
-REFUSED = {"named_barriers": FORM, "arrive_barriers": FORM}
+REFUSED = {"named_barriers": FORM, "arrive_barriers": FORM, "mutual_recursion": FLOW}
 SAMPLE = (
     "divergent_if", "carry_chains", "local_array", "shuffle_after_division", "jump_table",
     "float_rules", "shuffle_forms", "async_copies", "function_pointers", "global_atomics",

@@ -13,6 +13,7 @@ from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.target import DEFAULT, Target, target_named
 from sassxlate.lowering.tier import translate
 from sassxlate.lowering.tier.backend import MachineCode, compiled
+from sassxlate.lowering.tier.masked import blocks
 from sassxlate.lowering.tier.masked.order import Item, Loop, arranged
 from sassxlate.lowering.tier.refusal import FLOW, FORM, Refused, refused
 from sassxlate.lowering.tier.translate import by_tier, module_text
@@ -22,8 +23,8 @@ from tests.lowering.emulated import KERNELS, check, load
 MASKED = "label %pass"  # in the IR of such a kernel
 # Each with another difficulty; by themselves they take LLVM's control flow.
 FORCED = ("divergent_if", "exit_in_regions", "jump_table")
-# Uniform registers, locks, waits with masks, recursion: refused before.
-NATURAL = ("divergent_ballot", "spin_lock", "mutual_recursion")
+# What sees lanes where they run apart, locks and flags.
+NATURAL = ("divergent_ballot", "spin_lock")
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def test_every_kernel(name: str, arch: int) -> None:
             check(load(name, arch), name, change=by_tier, strict=True)
         except Refused as why:
             refusal = why.code
-        assert refusal in (None, FORM)
+        assert refusal in (None, FORM, FLOW)
 
 
 @pytest.mark.usefixtures("forced")
@@ -75,6 +76,23 @@ def test_other_barriers_are_not_written_as_the_plain_one(name: str) -> None:
     with pytest.raises(Refused) as why:
         module_text(translate_kernel(load(name, 80), name), DEFAULT)
     assert why.value.code == FORM
+
+
+def test_recursion_whose_stack_may_grow_is_refused() -> None:
+    """LLVM's frame has one size: deeper calls would write over its other words."""
+    rules = translate_kernel(load("mutual_recursion", 80), "mutual_recursion")
+    assert rules.launch.growing_stack
+    with pytest.raises(Refused) as why:
+        module_text(rules, DEFAULT)
+    assert why.value.code == FLOW
+
+
+def test_what_is_too_long_is_left_to_the_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "_LINES", 100)
+    with pytest.raises(Refused) as why:
+        module_text(translate_kernel(load("divergent_ballot", 80), "divergent_ballot"), DEFAULT)
+    assert why.value.code == FLOW
+    assert "too long" not in why.value.message  # it is the reason why masks were needed
 
 
 def test_other_processors() -> None:
