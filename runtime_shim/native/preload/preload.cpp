@@ -53,7 +53,15 @@ bool is_ours(const Image &image) {
   return !directory.empty() && image.path.compare(0, directory.size(), directory) == 0;
 }
 
-bool is_shared_runtime(const Image &image) { return image.soname.compare(0, 13, "libcudart.so.") == 0; }
+// By its soname: NVIDIA's, or that of the copy in a wheel ("libcudart-53d54daa.so.12.6.68", as auditwheel names it).
+bool is_shared_runtime(const Image &image) {
+  constexpr std::string_view kName = "libcudart", kSuffix = ".so.";
+  std::string_view rest = image.soname;
+  if (rest.substr(0, kName.size()) != kName) return false;
+  rest.remove_prefix(kName.size());
+  if (rest.substr(0, 1) == "-") rest.remove_prefix(std::min(rest.find_first_not_of("0123456789abcdef", 1), rest.size()));
+  return rest.substr(0, kSuffix.size()) == kSuffix;
+}
 
 // All runtimes load the driver with dlopen and dlsym, so what mentions neither holds none.
 bool may_hold_runtime(const Image &image) { return image.mentions("dlsym") && image.mentions("dlopen"); }

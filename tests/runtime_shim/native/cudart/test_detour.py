@@ -14,6 +14,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import lief
+import pytest
+
 from .stage import Result, Stage, stripped
 
 Tool = Callable[..., str]
@@ -137,6 +140,34 @@ def test_shared_runtime_needs_no_detour(stage: Stage, programs: Path) -> None:
     result = stage.run(programs / "flow_shared", shared=True)
     check_flow(result)
     assert redirected(result) == 0
+
+
+def test_copy_of_the_shared_runtime_in_a_wheel(
+    stage: Stage, programs: Path, tmp_path: Path
+) -> None:
+    """NVIDIA's library by another name, as auditwheel gives it, is found and redirected."""
+    ask = [shutil.which("nvcc") or "nvcc", "--dryrun", str(HERE / "programs" / "flow.cu")]
+    said = subprocess.run(ask, capture_output=True, text=True, check=True).stderr
+    folders = [Path(path) / "libcudart.so.13" for path in re.findall(r'"-L([^"]+)"', said)]
+    found = [path for path in folders if path.exists()]
+    if not found:
+        pytest.skip("nvcc has no libcudart.so.13 beside it")
+    name = "libcudart-0a1b2c3d.so.13.0.88"
+    for file, changed in ((found[0], name), (programs / "flow_shared", "flow_of_a_wheel")):
+        binary = lief.ELF.parse(str(file))
+        assert binary is not None
+        for entry in binary.dynamic_entries:
+            named = isinstance(entry, lief.ELF.DynamicEntryLibrary | lief.ELF.DynamicSharedObject)
+            if named and entry.name == "libcudart.so.13":
+                entry.name = name
+        for needed in binary.symbols_version_requirement:
+            needed.name = name if needed.name == "libcudart.so.13" else needed.name
+        binary.write(str(tmp_path / changed))
+    (tmp_path / "flow_of_a_wheel").chmod(0o755)
+    result = stage.run(tmp_path / "flow_of_a_wheel", LD_LIBRARY_PATH=f"{tmp_path}:{stage.folder}")
+    check_flow(result)
+    assert redirected(result) >= 422
+    assert any(name in m and "by exported name" in m for m in result.messages)
 
 
 def test_unknown_release_with_symbols_is_redirected_by_symbol(stage: Stage, programs: Path) -> None:
