@@ -165,11 +165,24 @@ def _runtime(elf: Elf) -> Runtime:
         return Runtime("known", f"{shared[1].decode()}: replaced")
     loads = b"\0dlsym\0" in strings and b"\0dlopen\0" in strings
     device = any(s.name == ".nvFatBinSegment" for s in elf.sections)
+    if loads and _defines_public(elf):  # none of the runtime's own functions: XLA's stubs
+        return Runtime("none", "functions with the CUDA runtime's names, but no runtime")
     if near or (loads and device and b"\0__cudaRegisterFatBinary\0" not in strings):
         releases = ", ".join(s.release.split()[0] for s in signatures())
         text = f"statically linked CUDA runtime of an unknown release (known: {releases})"
         return Runtime("unknown", text)
     return Runtime("none", "no CUDA runtime of its own")
+
+
+def _defines_public(elf: Elf) -> bool:
+    """Whether a function of the file has the name of a public one of the runtime."""
+    public = {name for signature in signatures() for _, name in signature.entries}
+    return any(
+        symbol.kind == STT_FUNC and symbol.value and symbol.name in public
+        for table in elf.sections
+        if table.type == SHT_SYMTAB
+        for symbol in elf.symbols(table)
+    )
 
 
 def functions_of(elf: Elf) -> tuple[dict[int, str], tuple[range, ...]]:

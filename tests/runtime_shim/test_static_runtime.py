@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,24 @@ def test_a_static_runtime_is_known_by_its_code(static: Path, tmp_path: Path) -> 
     found = runtime_of(stripped(static, tmp_path))
     assert found.state == "known"
     assert found.text.startswith("statically linked CUDA runtime 13.0")
+
+
+def test_stubs_of_the_runtime_are_no_runtime(tmp_path: Path, gxx: Callable[..., str]) -> None:
+    """`run` leaves such a library alone, as XLA's; doctor called its runtime unknown."""
+    source, library = tmp_path / "stubs.cpp", tmp_path / "libstubs.so"
+    source.write_text("""\
+#include <dlfcn.h>
+__attribute__((section(".nvFatBinSegment"), used)) static int wrapper[6];
+extern "C" int cudaMalloc(void **out, unsigned long size) {
+  static void *runtime = dlopen("libcudart.so", RTLD_NOW);
+  return reinterpret_cast<int (*)(void **, unsigned long)>(dlsym(runtime, "cudaMalloc"))(out, size);
+}
+""")
+    gxx("-shared", "-fPIC", source, "-o", library)
+    assert runtime_of(library).state == "none"
+    assert "no runtime" in runtime_of(library).text
+    (tmp_path / "stripped").mkdir()
+    assert runtime_of(stripped(library, tmp_path / "stripped")).state == "unknown"
 
 
 def test_one_other_byte_is_another_release(static: Path, tmp_path: Path) -> None:
