@@ -9,7 +9,7 @@ import hashlib
 import importlib.metadata
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -50,7 +50,7 @@ def _key(block: BlockPair, settings: object) -> str:
         repr([(s.pc, s.next, s.inst) for s in block.tail]),
         # Instructions may have operands that are not in their words.
         repr([sorted(i.operands.items(), key=lambda o: o[0]) for i in block.sass]),
-        *(f"{name} {getattr(regs, name)!r}" for name in type(regs).__slots__),
+        *(f"{f.name} {getattr(regs, f.name)!r}" for f in fields(regs)),
         repr(block.layout),
         _sorted(block.merged),
         repr(sorted(block.tables.items())),
