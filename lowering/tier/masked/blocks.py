@@ -43,8 +43,8 @@ class MaskedBlocks(Blocks):
         self.old_unread = frozenset(o for o in self.old_unread if o[1].file not in SHARED)
         if any(ref.file in SHARED for some in self.nans.before.values() for ref, _ in some):
             raise refused(FORM, "the NaN of a register of the warp")
-        # LLVM sees ways from any access to any barrier: it waits for stores, as the rules' code.
-        lane.barrier_scope = "agent"
+        # Strict mode follows all ways, and some lead from any store to any barrier.
+        lane.drains = True
         self.plan = plan
         self.m = Masks(lane)
         self.points = Points(self.m, plan, self._meet)

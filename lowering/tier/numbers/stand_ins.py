@@ -19,6 +19,7 @@ from sassxlate.disasm.rdna3 import branch_target, decode, encode
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, V
 from sassxlate.domain.interface import Round
 from sassxlate.lowering.llvm.ir_text import Function, Val
+from sassxlate.lowering.target import NULL
 from sassxlate.lowering.tier.numbers.weave import NEAREST, Calls, Piece, woven
 from sassxlate.lowering.tier.refusal import BACKEND, refused
 
@@ -60,6 +61,7 @@ CANONICAL: Final = MappingProxyType({"v_max3_f32": (I(0x7FFFFFFF),) * 2,
                                       "v_pk_max_f16": (I(0x7FFF7FFF),)})  # fmt: skip
 SINGLE, DOUBLE, TRIPLE = "v_sad_u8", "v_qsad_pk_u16_u8", "v_mqsad_u32_u8"
 STAND_INS: Final = frozenset({*FUSED_REAL, SINGLE, DOUBLE, TRIPLE})
+DRAIN = "s_incperflevel"  # a wait for stores, of the same size
 RELATIVE = ("s_getpc_b64", "s_call_b64", "s_setpc_b64", "s_swappc_b64")
 
 
@@ -134,6 +136,15 @@ def canonical(fn: Function, a: Val, *, halves: bool) -> Val:
     return _call(fn, "sad.u8", "i32", a, Val("0", 32, False, 0), number)
 
 
+def drain(fn: Function) -> None:
+    """Waits for all accesses to memory, on RDNA3.  LLVM waits before a barrier only for those that
+    other waves of the workgroup may otherwise miss."""
+    fn.module.declare("void @llvm.amdgcn.s.waitcnt(i32 immarg)")
+    fn.module.declare("void @llvm.amdgcn.s.incperflevel(i32 immarg)")
+    fn.do("call void @llvm.amdgcn.s.waitcnt(i32 0)")
+    fn.do("call void @llvm.amdgcn.s.incperflevel(i32 0)")
+
+
 def _real(inst: Inst) -> tuple[Real, Inst]:
     """What an instruction stands for."""
     vdst, *sources = inst.args
@@ -194,6 +205,9 @@ def replaced(
     at = 0
     while at < len(code):
         inst, size = decode(code, at)
+        if inst.op == DRAIN:
+            code = code[:at] + encode(Inst("s_waitcnt_vscnt", (NULL,), imm=0)) + code[at + size :]
+            inst, size = decode(code, at)
         insts.append((at, inst))
         at += size
     if calls is None and not any(i.op in STAND_INS for _, i in insts):
@@ -223,7 +237,7 @@ def branches(op: str) -> bool:
 
 
 __all__ = [
-    "CANONICAL", "DOUBLE", "FUSED_REAL", "NUMBERED", "RELATIVE", "SINGLE", "STAND_INS", "TRIPLE",
-    "Operation", "Real", "branches", "canonical", "canonical_constant", "converted",
-    "from_integer", "replaced", "rounded",
+    "CANONICAL", "DOUBLE", "DRAIN", "FUSED_REAL", "NUMBERED", "RELATIVE", "SINGLE", "STAND_INS",
+    "TRIPLE", "Operation", "Real", "branches", "canonical", "canonical_constant", "converted",
+    "drain", "from_integer", "replaced", "rounded",
 ]  # fmt: skip

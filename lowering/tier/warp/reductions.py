@@ -14,6 +14,7 @@ from sassxlate.lowering.convergence.barriers import AREA, PADDING, SUM0
 from sassxlate.lowering.convergence.plan import is_plain_barrier
 from sassxlate.lowering.llvm.ir_text import Val, const
 from sassxlate.lowering.tier.lane import Guard, Lane, Place
+from sassxlate.lowering.tier.numbers import stand_ins
 from sassxlate.lowering.tier.others import ballot, first_lane
 from sassxlate.lowering.tier.refusal import FORM, refused
 
@@ -126,7 +127,9 @@ class Reductions:
 def wait(lane: Lane) -> None:
     """The barrier of the workgroup."""
     lane.module.declare("void @llvm.amdgcn.s.barrier()")
-    lane.fn.do(f'fence syncscope("{lane.barrier_scope}") release')
+    lane.fn.do('fence syncscope("workgroup") release')
+    if lane.drains and lane.target.instructions == "RDNA3":
+        stand_ins.drain(lane.fn)
     lane.fn.do("call void @llvm.amdgcn.s.barrier()")
     lane.fn.do('fence syncscope("workgroup") acquire')
 

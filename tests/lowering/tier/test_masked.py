@@ -24,7 +24,7 @@ MASKED = "label %pass"  # in the IR of such a kernel
 # Each with another difficulty; by themselves they take LLVM's control flow.
 FORCED = ("divergent_if", "exit_in_regions", "jump_table")
 # What sees lanes where they run apart, locks and flags.
-NATURAL = ("divergent_ballot", "spin_lock")
+NATURAL = ("divergent_ballot", "spin_lock", "lane_flags")
 
 
 @pytest.fixture
