@@ -93,7 +93,7 @@ class Lane:
         self.arguments: set[tuple[int, int]] = set()  # that are read: offset, width
         self.literals = literals(found.kernel)
         self.uses_stack = False
-        self.drains = False  # whether all accesses are done before a barrier
+        self.drains = False  # whether all accesses are done before barriers and fences
         self.shared_after = 0  # bytes of shared memory after the kernel's own
         self.called: dict[str, Called] = {}
         self.columns: dict[int, int] = {}  # by line of the function: its debug location's

@@ -15,6 +15,7 @@ from sassxlate.disasm.sass.semantics.memory.memory import place, shape, size_of,
 from sassxlate.disasm.sass.semantics.warp_state import Space
 from sassxlate.lowering.llvm.ir_text import Val, const
 from sassxlate.lowering.tier.lane import Guard, Lane
+from sassxlate.lowering.tier.numbers import stand_ins
 from sassxlate.lowering.tier.refusal import FORM, refused
 
 SPACE_NUMBER: dict[Space, int] = {"generic": 0, "global": 1, "shared": 3}
@@ -208,6 +209,8 @@ def indexed_constant(lane: Lane, ins: Instruction, guard: Guard) -> None:
 
 def fence(lane: Lane, ins: Instruction) -> None:
     """MEMBAR, and CCTL.IV and .IVALL, the second half of an acquiring load."""
+    if lane.drains and lane.target.instructions == "RDNA3":
+        stand_ins.drain(lane.fn)
     if ins.mnemonic == "CCTL":
         if ins.has("IV") or ins.has("IVALL"):
             lane.fn.do('fence syncscope("agent") acquire')
