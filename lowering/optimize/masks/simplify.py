@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -14,11 +13,11 @@ from sassxlate.lowering.optimize.masks.edges import parts
 from sassxlate.lowering.optimize.masks.shorten import Change, Known, shortened
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.verify.masks.operations import Unfollowed
-from sassxlate.lowering.verify.masks.proof import same_lanes, walked
+from sassxlate.lowering.verify.masks.proof import Budget, same_lanes, walked
 from sassxlate.lowering.verify.masks.rows import Row, rows_of
 from sassxlate.lowering.verify.verdict import Proved, Undecided
 
-KERNEL_S: Final = 2.0  # seconds of processor time of a kernel
+STEPS: Final = 80_000  # of the prover, in a kernel
 _ROUNDS: Final = 4
 
 
@@ -38,7 +37,7 @@ class _State:
     items: tuple[Item, ...]
     regs: RegisterMap
     cfg: Cfg
-    until: float
+    budget: Budget
     steps: int = 0
     unproved: int = 0
     why: str = ""
@@ -46,10 +45,10 @@ class _State:
 
     @property
     def late(self) -> bool:
-        return time.process_time() > self.until
+        return self.budget.left <= 0
 
     def proved(self, rows: Sequence[Row]) -> bool:
-        verdict = same_lanes(rows, self.regs, self.until)
+        verdict = same_lanes(rows, self.regs, self.budget)
         if isinstance(verdict, Proved):
             self.steps += 1
             return True
@@ -59,10 +58,10 @@ class _State:
 
 
 def simplified(
-    items: Sequence[Item], regs: RegisterMap, cfg: Cfg, budget_s: float = KERNEL_S
+    items: Sequence[Item], regs: RegisterMap, cfg: Cfg, steps: int = STEPS
 ) -> Simplified | None:
     """Shorter code between the blocks of a kernel; None if none was found and proved."""
-    state = _State(tuple(items), regs, cfg, time.process_time() + budget_s)
+    state = _State(tuple(items), regs, cfg, Budget(steps))
     try:
         _shorten(state)
         _deposit_once(state)
@@ -81,7 +80,7 @@ def _shorten(state: _State) -> None:
         before = state.items
         rows = rows_of(before)
         changes = shortened(
-            rows, walked(rows, state.regs, state.until), parts(rows, state.cfg), state.known
+            rows, walked(rows, state.regs, state.budget), parts(rows, state.cfg), state.known
         )
         _try(state, rows, changes)
         if state.items == before:
@@ -93,7 +92,7 @@ def _deposit_once(state: _State) -> None:
     again = True
     while again and not state.late:
         rows = rows_of(state.items)
-        walk = walked(rows, state.regs, state.until)
+        walk = walked(rows, state.regs, state.budget)
         again = False
         for change in of_loops(rows, walk, parts(rows, state.cfg), state.regs):
             if not state.late and state.proved(change):
@@ -133,4 +132,4 @@ def _items(rows: Sequence[Row], items: Sequence[Item]) -> tuple[Item, ...]:
     return tuple(item for item in both if item is not None)
 
 
-__all__ = ["KERNEL_S", "Simplified", "simplified"]
+__all__ = ["STEPS", "Simplified", "simplified"]

@@ -12,8 +12,6 @@ any label: the cases at a label are an invariant, the contract of all edges to i
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -34,6 +32,21 @@ from sassxlate.lowering.verify.masks.rows import Row, that_matter
 from sassxlate.lowering.verify.verdict import Proved, Undecided, Unknown, Verdict
 
 MOST_STEPS: Final = 300_000
+_JUMP: Final = 8  # steps that a jump counts as
+
+
+@dataclass(slots=True)
+class Budget:
+    """Steps that may be taken: of rows, a jump counting more, and with many cases each of them.
+    Not of time, so that the same code comes out on any machine."""
+
+    left: int = MOST_STEPS
+
+    def spend(self, steps: int) -> None:
+        """Raises Undecided if there are none left."""
+        self.left -= steps
+        if self.left < 0:
+            raise Undecided("more steps than are taken")
 
 
 Visitor = Callable[[int, Lanes], None]
@@ -46,7 +59,7 @@ class Walk:
 
     rows: Sequence[Row]
     base: frozenset[int]
-    until: float = math.inf
+    budget: Budget
     at: dict[int, Cases] = field(default_factory=dict[int, Cases])
     taken: set[int] = field(default_factory=set[int])
     passed: set[int] = field(default_factory=set[int])
@@ -55,7 +68,6 @@ class Walk:
     _wanted: dict[int, frozenset[int]] = field(default_factory=dict[int, frozenset[int]])
     _order: list[int] = field(default_factory=list[int])
     _next: dict[int, int] = field(default_factory=dict[int, int])
-    _steps: int = 0
     _work: list[int] = field(default_factory=list[int])
 
     def run(self) -> None:
@@ -69,8 +81,6 @@ class Walk:
         try:
             self._from(0, Lanes.at_entry(), None)
             while self._work:
-                if time.process_time() > self.until:
-                    raise Undecided("more time than is taken")
                 start = min(self._work)
                 self._work.remove(start)
                 self._from(self._next[start], Lanes.of(self.at[start]), None)
@@ -105,9 +115,7 @@ class Walk:
         for at in range(first, len(self._order)):
             n = self._order[at]
             row = rows[n]
-            self._steps += 1
-            if self._steps > MOST_STEPS:
-                raise Undecided("more steps than are taken")
+            self.budget.spend(1 + (lanes.ones.bit_length() >> 4))
             if visitor is not None:
                 visitor(n, lanes)
             if row.label:
@@ -184,6 +192,7 @@ class Walk:
 
     def _take(self, n: int, label: str, lanes: Lanes, known: tuple[int, bool] | None) -> None:
         self.taken.add(n)
+        self.budget.spend(_JUMP + (lanes.ones.bit_length() >> 2))
         there = lanes.copy()
         if known is None or self._assume(*known, there):
             self._arrive(label, there)
@@ -289,22 +298,21 @@ def followed(regs: RegisterMap) -> frozenset[int]:
     return frozenset({EXEC_LO, *regs.stemps, *(s.index for s in slots if isinstance(s, S))})
 
 
-def walked(rows: Sequence[Row], regs: RegisterMap, until: float = math.inf) -> Walk:
-    """All that waves may come to.  ``until``: a time of the processor.  Raises Undecided as
-    :meth:`Walk.run`."""
-    walk = Walk(rows, followed(regs), until)
+def walked(rows: Sequence[Row], regs: RegisterMap, budget: Budget | None = None) -> Walk:
+    """All that waves may come to.  Raises Undecided as :meth:`Walk.run`."""
+    walk = Walk(rows, followed(regs), budget or Budget())
     walk.run()
     return walk
 
 
-def same_lanes(rows: Sequence[Row], regs: RegisterMap, until: float = math.inf) -> Verdict:
+def same_lanes(rows: Sequence[Row], regs: RegisterMap, budget: Budget | None = None) -> Verdict:
     """Whether the new code does in each lane what the old code does: Proved or Unknown.  No wave is
     an example of the opposite: what may be is more than what is."""
     try:
-        walked(rows, regs, until)
+        walked(rows, regs, budget)
     except Undecided as why:
         return Unknown(str(why))
     return Proved()
 
 
-__all__ = ["Visitor", "Walk", "followed", "same_lanes", "walked"]
+__all__ = ["Budget", "Visitor", "Walk", "followed", "same_lanes", "walked"]
