@@ -7,7 +7,11 @@ when they are used.  Their types are in ``__init__.pyi``.
 import resource
 import sys
 
-from sassxlate import compiled
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
 
 __version__ = "0.1.0"
 
@@ -15,7 +19,27 @@ if resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY:
     # CPython leaves compiled modules that such a limit cut short, and cannot start from them again.
     sys.dont_write_bytecode = True
 
-compiled.install()
+
+class _Compiled:
+    """The finder of compiled modules: imported with the first module that may be one of them, since
+    ``import sassxlate`` alone needs none."""
+
+    def find_spec(
+        self,
+        name: str,
+        path: "Sequence[str] | None" = None,
+        target: "ModuleType | None" = None,
+    ) -> "ModuleSpec | None":
+        if not name.startswith("sassxlate.") or name.count(".") < 2:
+            return None
+        from sassxlate import compiled
+
+        finder = compiled.install()  # before this one is gone: other threads import meanwhile
+        sys.meta_path[:] = [one for one in sys.meta_path if one is not self]
+        return None if finder is None else finder.find_spec(name, path, target)
+
+
+sys.meta_path.insert(0, _Compiled())
 
 # The Python interface: each name, and the module that has it.
 _INTERFACE = {

@@ -116,7 +116,11 @@ def _from_library(name: str) -> ModuleType:
     return loader.create_module(ModuleSpec(name, loader, origin=path))
 
 
-def install() -> None:
+@cache
+def install() -> Finder | None:
     """Lets the library's modules be imported, unless ``SASSXLATE_PURE`` is set."""
-    if not os.environ.get(PURE):
-        sys.meta_path.insert(0, Finder())
+    if os.environ.get(PURE):
+        return None
+    finder = Finder()
+    sys.meta_path.insert(0, finder)
+    return finder

@@ -34,7 +34,7 @@ ALLOWED = {
     "HELPED": "copies that one lane makes for its wave: read by the lane check alone",
     "_vote": "the moves through which a vote's mask reaches BRA.DIV, and their operands' names",
     "_plain": "what a block may end with and bring lanes together",
-    "_WHOLE": "the tier's operations of matrices, each with a writer of its own",
+    "WHOLE": "the tier's operations of matrices, each with a writer of its own",
     "_PASSED": "what a lane passes without a change of its registers and memory",
     "_LOADS": "loads that give all lanes of one address one value: a guess, which code tests",
     "_MOVES": "what may move a float; a test holds it beside the functions that say how",

@@ -36,7 +36,7 @@ from sassxlate.lowering.tier.refusal import FLOW, FORM, refused
 from sassxlate.lowering.tier.warp.reductions import Reductions, reduces, wait
 from sassxlate.lowering.tier.warp.together import Together
 
-_WHOLE = ("LDSM", "STSM", "MOVM", "HMMA")
+WHOLE = ("LDSM", "STSM", "MOVM", "HMMA")
 _DEPTH, _BLOCKS = 8, 4000  # most nested calls, and blocks with copies
 
 
@@ -198,7 +198,7 @@ class Blocks:
             memory.acquired(lane)
         elif t.order or t.barrier:
             return
-        elif name in _WHOLE:
+        elif name in WHOLE:
             self._matrix(ins, guard)
         elif name in SPACES:
             again = ins.offset in self.again

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 
 from sassxlate.disasm.sass.instruction import Instruction, RegRef, Special
 from sassxlate.disasm.sass.traits import traits
+from sassxlate.lowering.tier.control import WHOLE
 from sassxlate.lowering.tier.masked.masks import Masks
 
 SHARED = ("UR", "UP")  # one for a warp
 _MIXED = ("lanes", "warp", "none")
-WHOLE = ("LDSM", "STSM", "MOVM", "HMMA")
 
 
 def shared_writes(ins: Instruction) -> list[RegRef]:
