@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from sassxlate.disasm.containers import load
-from sassxlate.disasm.containers.host import LoadedFile
+from sassxlate.disasm.containers import Cubin, load
+from sassxlate.disasm.containers.host import LoadedFile, Origin
 from sassxlate.errors import LoweringError, ModelError
 from sassxlate.runtime_shim.cache.store import Cache
 from sassxlate.runtime_shim.cache.tag import cache_tag
@@ -86,9 +87,17 @@ def test_the_code_is_for_the_device_that_will_run(
     """A device is sm_90 at most unless it is asked for, also if the program has sm_120's code."""
     images = list(load(program).cubins())
     newer = [(origin, replace(c, arch=120)) for origin, c in images if c.arch == 90]
-    monkeypatch.setattr(LoadedFile, "cubins", lambda _: iter([*images, *newer]))
     seen: list[int] = []
-    monkeypatch.setattr(Writer, "done", lambda _, cubin, name: seen.append(cubin.arch) or True)
+
+    def cubins(_: LoadedFile) -> Iterator[tuple[Origin, Cubin]]:
+        return iter([*images, *newer])
+
+    def done(_: Writer, cubin: Cubin, _name: str) -> bool:
+        seen.append(cubin.arch)
+        return True
+
+    monkeypatch.setattr(LoadedFile, "cubins", cubins)
+    monkeypatch.setattr(Writer, "done", done)
     root = tmp_path / "cache"
     root.mkdir(mode=0o700)
     for capability in ("", "8.0", "12.0"):
