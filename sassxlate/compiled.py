@@ -52,14 +52,20 @@ def digest(root: Path = ROOT) -> str:
     return found.hexdigest()
 
 
+def _made() -> list[Path]:
+    """The libraries for this Python, of whatever sources."""
+    suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
+    return sorted((ROOT / "runtime_shim" / "lib").glob(f"translator-*{suffix}"))
+
+
 @cache
 def library() -> Path | None:
     """The library that fits the sources and this Python; None if there is none."""
-    folder = ROOT / "runtime_shim" / "lib"
-    suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
-    if not any(True for _ in folder.glob(f"translator-*{suffix}")):
-        return None
-    return next(iter(sorted(folder.glob(f"translator-{digest()}-*{suffix}"))), None)
+    made = _made()
+    if not made:
+        return None  # and no source has to be read
+    head = f"translator-{digest()}-"
+    return next((path for path in made if path.name.startswith(head)), None)
 
 
 def state() -> State:
@@ -68,10 +74,7 @@ def state() -> State:
         return "pure"
     if library() is not None:
         return "used"
-    made = (ROOT / "runtime_shim" / "lib").glob(
-        f"translator-*{importlib.machinery.EXTENSION_SUFFIXES[0]}"
-    )
-    return "other sources" if any(True for _ in made) else "absent"
+    return "other sources" if _made() else "absent"
 
 
 class Finder(_Loader):

@@ -224,3 +224,11 @@ def test_pre_commit_runs_the_pinned_ruff() -> None:
     settings = (ROOT / ".pre-commit-config.yaml").read_text("utf-8")
     (pinned,) = set(re.findall(r"ruff==([\d.]+)", settings))
     assert f'"ruff=={pinned}"' in (ROOT / "pyproject.toml").read_text("utf-8")
+
+
+def test_no_output_of_a_program_is_committed() -> None:
+    """Programs leave files where they are started, ONNX Runtime its profiles."""
+    applications = ROOT / "fixtures" / "applications"
+    left = [p for p in tracked() if (p.parent == ROOT and p.suffix == ".json")
+            or (p.parent == applications and p.suffix not in (".py", ".toml"))]  # fmt: skip
+    assert left == []

@@ -1,7 +1,7 @@
 """Shorter operations on masks for the same results, found by trying.
 
 A *run* is straight code of operations on masks, with jumps that no wave takes.  Each register has
-in all cases of a lane that may come there a bit before the run, and a bit after it: a column.  Code
+per case of lanes that may come there one bit before the run and one after it: a column.  Code
 of fewer operations is looked for that makes the columns of all registers that are read later.
 """
 

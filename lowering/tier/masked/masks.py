@@ -46,7 +46,7 @@ class Masks:
         lane.fn.entry += [f"  store i32 %every, ptr addrspace(5) {p}, align 4" for p in places]
 
     def read(self, name: str) -> Val:
-        """A mask, which is 0 at first.  Also words of a lane are kept so."""
+        """A mask, which is 0 at first.  Per-lane words are kept so, too."""
         place = self._place(name)
         ref = self.lane.fn.emit_new(f"load i32, ptr addrspace(5) {place}, align 4")
         return Val(ref, 32, False)
@@ -162,7 +162,7 @@ class Masks:
 
     def shared(self, refs: list[RegRef], mask: Val, write: Callable[[], None]) -> None:
         """Code that the lanes of a mask run, and that writes registers which the warp shares: they
-        get what the first of these lanes wrote.  Without a lane they keep their values."""
+        get what the first of these lanes wrote.  If there are none, they keep their values."""
         lane, d = self.lane, self.lane.d
         for ref in refs:
             self.kept(ref, f"%own.{ref.file}{ref.index}")

@@ -1,4 +1,4 @@
-"""All that a lane of a wave may be, on two sides at once: an abstraction that is exact for masks.
+"""All that the lanes of a wave may be, on two sides at once: an abstraction exact for masks.
 
 Operations on masks treat each lane by itself.  So the lanes of a wave are described by the set of
 their *cases*: the bits that one lane has in the registers followed, on the side of the old code and
@@ -31,7 +31,7 @@ class Crowded(Exception):
 @dataclass(frozen=True, slots=True)
 class Cases:
     """Lanes at a label.  ``rows``: per case a bit for each of ``keys`` and each side.  ``some``:
-    registers, by side, that have a lane."""
+    registers, by side, that are not empty."""
 
     keys: tuple[int, ...]
     rows: frozenset[tuple[str, ...]]
@@ -131,7 +131,7 @@ class Lanes:
         return key not in self.differ
 
     def has_some(self, key: int, side: int) -> bool:
-        """Whether a register certainly has a lane."""
+        """Whether a register certainly is not empty."""
         return key in self.columns and self.is_some(self.columns[key][side])
 
     def is_some(self, column: int) -> bool:
@@ -268,7 +268,7 @@ class Lanes:
             self.columns[k] = here, here if b == a else left(b)
 
     def assume(self, key: int, side: int) -> None:
-        """A mask has a lane."""
+        """A mask is not empty."""
         self.some.add((key, side))
 
 

@@ -85,7 +85,7 @@ class Walk:
                 self._work.remove(start)
                 self._from(self._next[start], Lanes.of(self.at[start]), None)
         except Crowded:
-            raise Undecided("more cases of a lane than are looked at") from None
+            raise Undecided("more cases per lane than are looked at") from None
 
     def visit(self, visitor: Visitor) -> None:
         """Calls with each row that control comes to, and what is known of the lanes there."""
@@ -184,7 +184,7 @@ class Walk:
             self._take(n, what.label, lanes, None)
             self.passed.add(n)
             return True
-        # The jump is taken where the mask has a lane, or where it has none.
+        # The jump is taken if the mask is not empty, or if it is.
         some = what.taken_if == (what.on != SCC or lanes.polarity[OLD])
         self._take(n, what.label, lanes, (what.on, some))
         self.passed.add(n)
@@ -198,7 +198,7 @@ class Walk:
             self._arrive(label, there)
 
     def _assume(self, key: int, some: bool, lanes: Lanes) -> bool:
-        """A mask that is equal on both sides has a lane, or none; False if it cannot be so."""
+        """A mask that is equal on both sides is empty, or is not (``some``); False if none is."""
         if some:
             for side in SIDES:
                 lanes.assume(key, side)
@@ -263,9 +263,8 @@ def _wanted(
                 need |= bits(what.sources) & ~always
                 if row.same:
                     need &= ~(bits(what.writes) & ~bits(what.sources))
-    sets: dict[int, frozenset[int]] = {}
-    return {n: sets.setdefault(found, _members(found)) if found not in sets else sets[found]
-            for n, found in out.items()}  # fmt: skip
+    sets = {found: _members(found) for found in set(out.values())}
+    return {n: sets[found] for n, found in out.items()}
 
 
 def _members(found: int) -> frozenset[int]:

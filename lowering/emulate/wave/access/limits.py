@@ -102,8 +102,9 @@ class _Solver:
                 hi = _least(d, hi, const(most - 1 - (lanes - 1) * stride, 64))
             elif step.op in ("mul", "shl"):
                 shift = const(step.factor().bit_length() - 1, 64)
-                lo, hi = d.add(lo, const(step.factor() - 1, 64)), hi
-                lo, hi = d.ashr(lo, shift), d.ashr(hi, shift)
+                # The least is rounded up.
+                lo = d.ashr(d.add(lo, const(step.factor() - 1, 64)), shift)
+                hi = d.ashr(hi, shift)
                 stride //= step.factor()
             elif step.op == "add":
                 scalar = self._wide(step.scalar)
