@@ -49,6 +49,7 @@ from sassxlate.disasm.containers.values import (
 from sassxlate.errors import ContainerError
 
 _STO_CUDA_ENTRY = 0x10
+_STO_CUDA_MANAGED = 0x04
 _SymbolType: TypeAlias = Literal["func", "object", "section", "notype", "other"]
 _Binding: TypeAlias = Literal["local", "global", "weak"]
 _TYPES: Mapping[int, _SymbolType] = {
@@ -216,8 +217,8 @@ class _Reader:
             relocatable=self.elf.type == ET_REL,
             kernels=tuple(kernels),
             globals=tuple(
-                Global(s.name, s.section, s.value, s.size)
-                for s in self.symbols
+                Global(s.name, s.section, s.value, s.size, bool(raw.other & _STO_CUDA_MANAGED))
+                for s, raw in zip(self.symbols, self.raw_symbols, strict=True)
                 if s.type == "object" and s.section in sizes
             ),
             sections=sections,

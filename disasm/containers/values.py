@@ -158,6 +158,7 @@ class Global:
     section: str  # ".nv.global", ".nv.global.init", ".nv.constant3" ...
     offset: int
     size: int
+    managed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

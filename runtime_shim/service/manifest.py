@@ -3,12 +3,13 @@
 One item per line, fields separated by a space, the name last because it may contain anything but a
 newline::
 
-    sassxlate-module 1
+    sassxlate-module 2
     arch 90
     section 0 SIZE FILE NAME             FILE is "-" for zeros, otherwise a file beside the manifest
-    reloc SECTION OFFSET KIND TARGET ADDEND   stores the address of section TARGET + ADDEND at
-    OFFSET unresolved SECTION OFFSET SIZE SYMBOL     not defined here: filled with a faulting
-    address global SECTION OFFSET SIZE NAME
+    reloc SECTION OFFSET KIND TARGET ADDEND      stores the address of section TARGET + ADDEND
+    unresolved SECTION OFFSET SIZE SYMBOL        not defined here: filled with a faulting address
+    global SECTION OFFSET SIZE NAME
+    managed SECTION OFFSET SIZE NAME             the same, of a __managed__ variable
     kernel KEY REGS SHARED LOCAL CONST THREADS BANK2 NAME   BANK2: its section's number, or -1
     param OFFSET SIZE                    of the kernel above, in order
     fits THREADS                         of that kernel's blocks, if that is fewer than its
@@ -29,7 +30,7 @@ from sassxlate.lowering.abi.link import BANK4, address_words, bank4_size, functi
 from sassxlate.runtime_shim.cache.store import key_of
 from sassxlate.runtime_shim.ptx.tools import Tool
 
-MAGIC = "sassxlate-module 1"
+MAGIC = "sassxlate-module 2"
 CUDA_ERROR_INVALID_IMAGE = 200
 CUDA_ERROR_NO_BINARY_FOR_GPU = 209
 
@@ -140,7 +141,8 @@ def write(key: str, cubin: Cubin, fits: Mapping[str, int] | None = None) -> Mani
                 raise ContainerError(
                     "SX0711", f"the variable {item.name} lies outside its section {item.section}"
                 )
-            lines.append(f"global {number} {item.offset} {item.size} {_name(item.name)}")
+            kind = "managed" if item.managed else "global"
+            lines.append(f"{kind} {number} {item.offset} {item.size} {_name(item.name)}")
     for kernel in cubin.kernels:
         lines += _kernel(kernel, bank2.get(kernel.name, -1))
         if fits and kernel.name in fits:

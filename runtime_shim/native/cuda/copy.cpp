@@ -5,6 +5,7 @@
 #include "graph.h"
 #include "hostcall.h"
 #include "launch.h"
+#include "pointer.h"
 #include "texture.h"
 #include "unsupported.h"
 
@@ -119,13 +120,11 @@ bool lies_in(size_t at, size_t size, size_t bound) { return at <= bound && size 
 CUresult layer_rows(const CUDA_MEMCPY3D &p, const Side &array, const char *memory, bool to_array, size_t &given) {
   size_t at = to_array ? p.srcZ : p.dstZ;
   if (given <= 1 || (p.Depth == 1 && !at)) return CUDA_SUCCESS;
-  hipPointerAttribute_t facts = {};
-  const bool known = hip().hipPointerGetAttributes && hip().hipPointerGetAttributes(&facts, memory) == hipSuccess;
-  if (!known) hip().hipGetLastError();  // a question, not an error
-  if (!known || facts.type == hipMemoryTypeUnregistered) return CUDA_SUCCESS;
+  const PointerFacts facts = facts_of(reinterpret_cast<CUdeviceptr>(memory));
+  if (!facts.known) return CUDA_SUCCESS;
   bool whole = !p.srcXInBytes && !p.srcZ && p.WidthInBytes == array.row && p.Depth == array.planes;
   bool start = !p.dstXInBytes && !p.dstY && !p.dstZ;
-  if (to_array || !whole || !start || facts.type != hipMemoryTypeDevice || facts.isManaged)
+  if (to_array || !whole || !start || facts.hip.type != hipMemoryTypeDevice || facts.hip.isManaged)
     return refuse("a copy between layers of one dimension and planes of more than one row in a device's memory");
   given = 1;
   return CUDA_SUCCESS;

@@ -96,8 +96,9 @@ bool parse_item(Fields &fields, std::string_view kind, Manifest &out) {
     item.name = fields.rest();
     if (item.size != 4 && item.size != 8) return false;
     out.relocs.push_back(item);
-  } else if (kind == "global") {
+  } else if (kind == "global" || kind == "managed") {
     GlobalInfo item;
+    item.managed = kind == "managed";
     fields.number(item.section);
     fields.number(item.offset);
     fields.number(item.size);
@@ -207,7 +208,7 @@ bool parse_manifest(const std::string &text, Manifest &out) {
   bool whole = each_line(text, [&](std::string_view line) {
     if (first) {
       first = false;
-      return line == "sassxlate-module 1";
+      return line == "sassxlate-module 2";
     }
     Fields fields(line);
     std::string_view kind = fields.word();

@@ -23,6 +23,7 @@ struct RelocInfo {
 struct GlobalInfo {
   unsigned section = 0;
   uint64_t offset = 0, size = 0;
+  bool managed = false;
   std::string name;
 };
 

@@ -10,9 +10,11 @@
 #include "handles.h"
 #include "log.h"
 #include "logs.h"
+#include "pointer.h"
 #include "service.h"
 #include "trace.h"
 #include "trusted.h"
+#include "unsupported.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -142,8 +144,10 @@ Module::~Module() {
       if (old.generation == driver().devices[i]->generation) hip().hipModuleUnload(old.module);
   }
   for (size_t i = 0; i < storage_.size(); ++i)
-    if (storage_[i].memory && storage_[i].generation == driver().devices[i]->generation)
+    if (storage_[i].memory && storage_[i].generation == driver().devices[i]->generation) {
+      module_memory_gone(reinterpret_cast<CUdeviceptr>(storage_[i].memory));
       hip().hipFree(storage_[i].memory);
+    }
 }
 
 void Module::report_place() {
@@ -303,6 +307,10 @@ CUresult Module::allocate(Device &device, Storage &storage) {
     // parse_manifest has checked that the place lies inside its section.
     memcpy(image.data() + offsets[reloc.section] + reloc.offset, &value, reloc.size);
   }
+  std::vector<MemoryRange> managed;
+  for (const GlobalInfo &item : manifest_.globals)
+    if (item.managed) managed.push_back({storage.addresses[item.section] + item.offset, item.size});
+  module_memory_made(base, device, std::move(managed));
   return from_hip(hip().hipMemcpy(memory, image.data(), total, hipMemcpyHostToDevice));
 }
 
@@ -340,12 +348,14 @@ CUresult Module::give_heap(Device &device) {
   return result;
 }
 
-CUresult Module::global(Device &device, const std::string &name, CUdeviceptr &address, size_t &size) {
+CUresult Module::global(Device &device, const std::string &name, bool managed, CUdeviceptr &address, size_t &size) {
   const Manifest *known;
   CUresult result = manifest(known);
   if (result != CUDA_SUCCESS) return result;
   for (const GlobalInfo &item : known->globals) {
-    if (item.name != name) continue;
+    if (item.name != name || (managed && !item.managed)) continue;
+    // It is one of the module's: device memory is the host's own on the emulated device alone.
+    if (item.managed && !hip().emulated) return refuse("a managed variable on this device");
     Storage *place;
     result = storage(device, place);
     if (result != CUDA_SUCCESS) return result;

@@ -84,8 +84,9 @@ class Module {
   CUresult manifest(const Manifest *&out);
   CUresult kernel(const std::string &name, Kernel *&out);
   CUresult kernel_at(size_t index, Kernel *&out);
-  // The device address and size of a variable; allocates and initialises all of the module's.
-  CUresult global(Device &device, const std::string &name, CUdeviceptr &address, size_t &size);
+  // The device address and size of a variable, which has to be a managed one if `managed`; allocates and initialises
+  // all of the module's.
+  CUresult global(Device &device, const std::string &name, bool managed, CUdeviceptr &address, size_t &size);
   // The address of a constant bank (".nv.constant3"), or of a section by number; 0 if there is none.
   CUresult bank(Device &device, const char *section, uint64_t &address);
   CUresult section(Device &device, int number, uint64_t &address);

@@ -4,8 +4,6 @@
 #include "handles.h"
 #include "jit.h"
 #include "module.h"
-#include "unsupported.h"
-
 
 using namespace sx;
 
@@ -64,13 +62,13 @@ CUresult get_kernel(const void *handle, const char *name, Kernel *&out) {
   return module->kernel(name, out);
 }
 
-CUresult get_global(CUdeviceptr *address, size_t *size, const void *handle, const char *name) {
+CUresult get_global(CUdeviceptr *address, size_t *size, const void *handle, const char *name, bool managed = false) {
   Module *module = find_module(handle);
   if (!module) return CUDA_ERROR_INVALID_HANDLE;
   if (!name || (!address && !size)) return CUDA_ERROR_INVALID_VALUE;
   CUdeviceptr found = 0;
   size_t bytes = 0;
-  CUresult result = module->global(current_device(), name, found, bytes);
+  CUresult result = module->global(current_device(), name, managed, found, bytes);
   if (result != CUDA_SUCCESS) return result;
   if (address) *address = found;
   if (size) *size = bytes;
@@ -257,12 +255,8 @@ SX_API cuLibraryGetGlobal(CUdeviceptr *address, size_t *size, CUlibrary library,
   return enter<Need::Context>(__func__, [&] { return get_global(address, size, library, name); });
 }
 
-// A managed variable is one of the module's: device memory is the host's own on the emulated device.
 SX_API cuLibraryGetManaged(CUdeviceptr *address, size_t *size, CUlibrary library, const char *name) {
-  return enter<Need::Context>(__func__, [&]() -> CUresult {
-    if (!hip().emulated) return refuse("a managed variable on this device");
-    return get_global(address, size, library, name);
-  });
+  return enter<Need::Context>(__func__, [&] { return get_global(address, size, library, name, true); });
 }
 
 SX_API cuKernelGetFunction(CUfunction *function, CUkernel handle) {

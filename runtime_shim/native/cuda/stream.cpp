@@ -3,6 +3,7 @@
 #include "driver.h"
 #include "graph.h"
 #include "hostcall.h"
+#include "pointer.h"
 #include "unsupported.h"
 
 #include <cstring>
@@ -205,8 +206,15 @@ CUresult get_device(CUstream, CUdevice *device) {
   return CUDA_SUCCESS;
 }
 
-// Managed memory is visible everywhere at all times: attaching it changes nothing.
-CUresult attach(CUdeviceptr pointer) { return pointer ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
+// Managed memory is visible everywhere at all times: attaching it changes nothing.  It is attached as a whole, and not
+// to the default stream, which is none in particular.
+CUresult attach(CUstream stream, CUdeviceptr pointer, size_t size, unsigned flags) {
+  enum : unsigned { kGlobal = 1, kHost = 2, kSingle = 4 };
+  const MemoryRange whole = managed_memory(pointer);
+  if ((flags != kGlobal && flags != kHost && flags != kSingle) || !whole.size) return CUDA_ERROR_INVALID_VALUE;
+  if (flags == kSingle && (!stream || stream == CU_STREAM_LEGACY)) return CUDA_ERROR_INVALID_VALUE;
+  return !size || (pointer == whole.base && size == whole.size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
 
 CUresult stream_done(CUstream stream) {
   if (refused_in_capture(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -275,7 +283,7 @@ SX_STREAM(cuStreamGetCtx_v2, (CUstream s, CUcontext *context, CUgreenCtx_st **gr
 SX_STREAM(cuStreamSetAttribute, (CUstream s, int id, const void *value), s, set_attribute(s, id, value))
 SX_STREAM(cuStreamGetAttribute, (CUstream s, int id, void *value), s, get_attribute(s, id, value))
 SX_STREAM(cuStreamCopyAttributes, (CUstream s, CUstream from), s, copy_attributes(s, from))
-SX_STREAM(cuStreamAttachMemAsync, (CUstream s, CUdeviceptr pointer, size_t, unsigned), s, attach(pointer))
+SX_STREAM(cuStreamAttachMemAsync, (CUstream s, CUdeviceptr p, size_t size, unsigned f), s, attach(s, p, size, f))
 SX_STREAM(cuStreamWaitValue32_v2, (CUstream s, CUdeviceptr a, cuuint32_t v, unsigned f), s, operate(s, kWait32, a, v, f))
 SX_STREAM(cuStreamWaitValue64_v2, (CUstream s, CUdeviceptr a, cuuint64_t v, unsigned f), s, operate(s, kWait64, a, v, f))
 SX_STREAM(cuStreamWriteValue32_v2, (CUstream s, CUdeviceptr a, cuuint32_t v, unsigned f), s, operate(s, kWrite32, a, v, f))

@@ -240,6 +240,11 @@ SX_API cudaMemRangeGetAttribute(void *data, size_t data_size, int attribute, con
       [&] { return driver().cuMemRangeGetAttribute(data, data_size, attribute, device_pointer(p), size); });
 }
 
+SX_API cudaMemRangeGetAttributes(void **data, size_t *sizes, int *attributes, size_t count, const void *p, size_t size) {
+  return with_context(
+      [&] { return driver().cuMemRangeGetAttributes(data, sizes, attributes, count, device_pointer(p), size); });
+}
+
 SX_API cudaDeviceGetDefaultMemPool(CUmemoryPool *pool, int device) {
   return with_driver([&] { return driver().cuDeviceGetDefaultMemPool(pool, device); });
 }

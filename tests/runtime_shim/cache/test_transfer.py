@@ -19,7 +19,7 @@ from sassxlate.runtime_shim.cache.store import Cache
 
 KEY, OTHER = "0" * 32, "f" * 32
 FILES = {
-    ("module", f"{KEY}.txt"): b"sassxlate-module 1\n",
+    ("module", f"{KEY}.txt"): b"sassxlate-module 2\n",
     ("module", f"{KEY}.cubin"): b"\x7fELF" + bytes(5000),
     ("kernel", f"{KEY}-{OTHER}.hsaco"): os.urandom(3000),
     ("kernel", f"{KEY}-{OTHER}.launch"): b"kernarg_size 552\n",

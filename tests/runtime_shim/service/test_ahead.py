@@ -19,7 +19,7 @@ Start = Callable[..., Running]
 
 def _module(cache: Cache, kernels: int) -> None:
     lines = [f"kernel {i:x} 18 0 0 372 1024 -1 void k<{i}, int>()" for i in range(kernels)]
-    cache.write("module", "m.txt", "\n".join(["sassxlate-module 1", *lines, ""]).encode())
+    cache.write("module", "m.txt", "\n".join(["sassxlate-module 2", *lines, ""]).encode())
 
 
 def _asked(ahead: Ahead, number: int, **more: object) -> list[str]:

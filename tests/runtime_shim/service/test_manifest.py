@@ -40,6 +40,14 @@ def test_largest_blocks() -> None:
     assert "fits" not in manifest.write("key", CUBIN).text
 
 
+def test_a_managed_variable() -> None:
+    """What makes it one is in the symbol; the library has to be told."""
+    managed = Global("everywhere", ".nv.global", 16, 8, managed=True)
+    lines = manifest.write("key", replace(CUBIN, globals=(*CUBIN.globals, managed))).text
+    kinds = [line.split()[0] for line in lines.splitlines() if line.endswith(("er", "everywhere"))]
+    assert kinds == ["global", "managed"]
+
+
 def test_a_relocation_that_is_not_known() -> None:
     cubin = replace(CUBIN, relocs=(Reloc(".nv.constant4", 8, 99, "table", 4),))
     with pytest.raises(ContainerError) as caught:

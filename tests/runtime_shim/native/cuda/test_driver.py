@@ -16,6 +16,7 @@ from .driver_program import Built
 
 CHECKS = [
     *("launch", "library", "mixed", "variables", "shared", "limits", "extended", "memory"),
+    *("managed", "managed_advice"),
     *("streams", "contexts", "resolution", "facts", "fault", "forked", "ending", "threads"),
     *("reset", "boxes", "textures", "virtual_memory", "read_only_memory", "no_access_memory"),
     "access_rights",

@@ -105,13 +105,14 @@ def device(tmp_path_factory: pytest.TempPathFactory) -> Parsers:
 
 
 MANIFEST = """\
-sassxlate-module 1
+sassxlate-module 2
 arch 90
 section 0 16 a.s0 .nv.global
 section 1 8 - .nv.constant4
 reloc 0 8 abs64 1 -8
 unresolved 1 0 8 malloc
 global 0 8 8 its name
+managed 0 0 4 another name
 kernel k1 10 0 0 560 1024 -1 its name
 param 0 8
 fits 768
@@ -132,7 +133,7 @@ fill 60 blockdim.x
 HUGE, BEYOND = str((1 << 64) - 1), str(1 << 64)
 # Lines that take the place of one that begins alike, each in a text of its own.
 BAD_MANIFEST = (
-    "sassxlate-module 2",
+    "sassxlate-module 3",
     "arch -0x1",
     "arch 0",
     "arch 4294967386",

@@ -271,6 +271,7 @@ int main(int argc, char **argv) {
   } const checks[] = {
       {"launch", launch},       {"library", library},       {"mixed", mixed},     {"variables", variables},
       {"shared", shared},       {"limits", limits},         {"extended", extended}, {"memory", memory},
+      {"managed", managed}, {"managed_advice", managed_advice},
       {"boxes", boxes},         {"textures", textures},     {"parameters", parameters}, {"newer", newer},
       {"streams", streams},     {"contexts", contexts},     {"resolution", resolution}, {"facts", facts},
       {"fault", fault},         {"forked", forked},         {"ending", ending},   {"threads", threads},

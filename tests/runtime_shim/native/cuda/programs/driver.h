@@ -42,6 +42,8 @@ void shared();
 void limits();
 void extended();
 void memory();
+void managed();
+void managed_advice();
 void boxes();
 void textures();
 void parameters();

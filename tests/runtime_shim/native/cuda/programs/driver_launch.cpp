@@ -33,7 +33,7 @@ void library() {
   saxpy_with(f, false, nullptr);
   OK(cuLibraryGetModule(&m, lib));
   OK(cuLibraryGetKernelCount(&count, lib));
-  EXPECT(count == 6);
+  EXPECT(count == 7);
   std::vector<CUkernel> all(count);
   OK(cuLibraryEnumerateKernels(all.data(), count, lib));
   const char *name = nullptr;

@@ -11,6 +11,7 @@ __constant__ int factors[4] = {3, 5, 7, 11};
 __device__ int counter = 40;
 __device__ int *counter_pointer = &counter;
 __device__ unsigned zeros[64];
+__managed__ int everywhere[2000] = {6};
 
 extern "C" __global__ void saxpy(int n, float a, const float *x, float *y) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -45,3 +46,7 @@ extern "C" __global__ void reversed(int *data) {
 extern "C" __global__ void __launch_bounds__(64) bounded(int *out) { out[threadIdx.x] = 1; }
 
 extern "C" __global__ void stray(int *nowhere) { nowhere[threadIdx.x] = 1; }
+
+extern "C" __global__ void managed() {
+  everywhere[1] = everywhere[0] + counter;
+}
