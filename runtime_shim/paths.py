@@ -12,11 +12,21 @@ import tempfile
 from importlib import resources
 from pathlib import Path
 
+import sassxlate
 from sassxlate.errors import ServiceError, ShimError
 from sassxlate.runtime_shim import trusted
 
 PROTOCOL = 2  # of the messages to the service; raise it when they change
 SOCKET_PATH_MAX = 107  # sun_path holds 108 bytes with its NUL (unix(7))
+
+
+def package_root() -> Path:
+    """The folder of the package's modules, in a checkout or where a wheel was installed.
+
+    Not what ``importlib.resources`` gives: an editable install may have a second folder, for the
+    native libraries alone, and both together are no path that could be walked.
+    """
+    return Path(sassxlate.__file__).absolute().parent
 
 
 def cache_dir() -> Path:
@@ -125,9 +135,11 @@ def library_dir() -> Path:
     if own:
         directory = Path(own).absolute()
     else:
-        # In an editable install the package has two places: take the one that holds the library.
-        found = resources.files("sassxlate.runtime_shim").joinpath("lib", "libcuda.so.1")
-        directory = Path(str(found)).parent.absolute()
+        directory = package_root() / "runtime_shim" / "lib"
+        if not (directory / "libcuda.so.1").is_file():
+            # An editable install may have two places; `build.sh` writes to the first.
+            found = resources.files("sassxlate.runtime_shim").joinpath("lib", "libcuda.so.1")
+            directory = Path(str(found)).parent.absolute()
     if not (directory / "libcuda.so.1").is_file():
         raise ShimError("SX0706", f"the native libraries are not in {directory}")
     return directory

@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
-from importlib import resources
 from pathlib import Path
 
 from sassxlate import __version__, compiled
+from sassxlate.runtime_shim import paths
 
 _PACKAGES = ("disasm", "cfg", "lowering", "llm", "runtime_shim", "domain")
 _MODULES = ("quick_init.py",)  # beside them
@@ -61,7 +61,7 @@ def cache_tag(target: str) -> str:
         add("instruction set", isa)
     if compiled.state() == "used":  # the same code, made by a compiler that may have errors
         add("compiled", str(compiled.library()).rpartition("/")[2].partition(".")[0])
-    root = Path(str(resources.files("sassxlate")))
+    root = paths.package_root()
     for path in decisive(root):
         add(str(path.relative_to(root)), path.read_bytes())
     return digest.hexdigest()

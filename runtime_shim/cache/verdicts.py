@@ -11,10 +11,10 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sassxlate.runtime_shim import paths
 from sassxlate.runtime_shim.cache.place import place
 from sassxlate.runtime_shim.cache.store import Cache, key_of, size_cap
 from sassxlate.runtime_shim.cache.tag import decisive
@@ -29,7 +29,7 @@ AREA = "verdict"
 def verdict_tag() -> str:
     """A tag that changes with the source code that decides verdicts, and with the solver."""
     digest = hashlib.blake2b(importlib.metadata.version("z3-solver").encode(), digest_size=16)
-    root = Path(str(resources.files("sassxlate")))
+    root = paths.package_root()
     for path in decisive(root):
         data = path.read_bytes()
         digest.update(f"{path.relative_to(root)} {len(data)}\0".encode() + data)

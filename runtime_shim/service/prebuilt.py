@@ -11,7 +11,6 @@ import hashlib
 import importlib.util
 import os
 import sys
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -30,7 +29,7 @@ _SUFFIXES: Final = (".py", ".json", ".txt")
 def digest() -> bytes:
     """What stencils are made of and by: our sources and tables, and LLVM's version."""
     made = hashlib.blake2b(digest_size=16)
-    root = Path(str(resources.files("sassxlate")))
+    root = paths.package_root()
     for folder in _SOURCES:
         for path in sorted((root / folder).rglob("*")):
             if path.suffix in _SUFFIXES:

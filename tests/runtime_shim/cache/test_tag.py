@@ -6,14 +6,14 @@ import json
 import os
 import subprocess
 import sys
-from importlib import resources
 from pathlib import Path
 
 import pytest
 
+from sassxlate.runtime_shim import paths
 from sassxlate.runtime_shim.cache import tag, verdicts
 
-ROOT = Path(str(resources.files("sassxlate")))
+ROOT = paths.package_root()
 # What the service loads and no translation depends on: how errors and progress read, how files are
 # replaced, and start-up.
 NEUTRAL = {
@@ -81,7 +81,7 @@ def test_every_decisive_file_changes_it(tmp_path: Path, monkeypatch: pytest.Monk
         target = copy / path.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(path.name.encode())
-    monkeypatch.setattr(tag.resources, "files", lambda _name: copy)  # pyright: ignore
+    monkeypatch.setattr(paths, "package_root", lambda: copy)
     whole = tag.cache_tag("gfx1100")
     assert tag.cache_tag("gfx1100") == whole
     names = tag.decisive(copy)
@@ -108,7 +108,7 @@ def _copy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
                 target = copy / path.relative_to(ROOT)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(path.read_bytes())
-    monkeypatch.setattr(tag.resources, "files", lambda _name: copy)  # pyright: ignore
+    monkeypatch.setattr(paths, "package_root", lambda: copy)
     return copy
 
 
