@@ -21,7 +21,8 @@ def put_right(c: RuleEmitter, ref: RegRef, kind: Nan) -> None:
     if ref.file == "UR" and ref.index in m.ur:
         out = c.vtemp()
         one_nan(c, out, S(m.ur[ref.index]), kind)
-        c.emit("v_readfirstlane_b32", S(m.ur[ref.index]), out)
+        # Under a guard that no lane passes the temporary holds what was there before.
+        c.uniform_changed(ref.index, c.to_s(out))
         return
     if ref.index in m.spilled and ref.file == "R":
         c.spilled_changed(ref.index, lambda value: one_nan(c, value, value, kind))

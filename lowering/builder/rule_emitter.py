@@ -94,10 +94,12 @@ class RuleEmitter(SourceReader):
         return temp
 
     def _write_ur(self, reg: Reg, i: int, value: Arg) -> None:
+        if not reg.is_zero:
+            self.uniform_changed(reg.index + i, value)
+
+    def uniform_changed(self, index: int, value: Arg) -> None:
+        """Writes a scalar to a uniform register, at once, if any lane executes."""
         m = self.k.regs
-        if reg.is_zero:
-            return
-        index = reg.index + i
         guarded = not self.ins.guard.is_true
         if index in m.ur_lanes:
             self._write_copies(vgprs(m.ur_lanes[index]), value)

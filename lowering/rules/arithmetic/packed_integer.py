@@ -8,7 +8,18 @@ from sassxlate.disasm.rdna3.instruction import Arg, I, V
 from sassxlate.disasm.sass.instruction import Instruction, Pred
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
 from sassxlate.lowering.rules.arithmetic.integer import select_minmax
-from sassxlate.lowering.rules.arithmetic.operands import add, is_zero, signed, wants
+from sassxlate.lowering.rules.arithmetic.operands import (
+    add,
+    carry_in,
+    commit_carries,
+    invert,
+    is_plain,
+    is_zero,
+    ones,
+    signed,
+    sum_with_carries,
+    wants,
+)
 from sassxlate.lowering.rules.rule import Rule, knowing
 from sassxlate.lowering.target import VCC, ZERO
 
@@ -194,9 +205,10 @@ def idp(c: RuleEmitter) -> None:
 
 
 def iadd3_64(c: RuleEmitter) -> None:
-    """UIADD3.64, without carries."""
+    """UIADD3.64: the sum of three pairs of words."""
     if c.ins.has("X") or wants(c, "Pu", "Pv"):
-        raise c.refuse("carries of a 64-bit sum")
+        _sum64_with_carries(c)
+        return
     roles = [r for r in ("Ra", "Rb", "Rc") if not is_zero(c.ins.get(r))]
     total, dst = c.vtemp(2), c.dst()
     low, high = V(total.index), V(total.index + 1)
@@ -208,6 +220,30 @@ def iadd3_64(c: RuleEmitter) -> None:
         c.emit(f"v_{kind}_co_ci_u32", high, VCC, high, c.src(role, 1), VCC)
     for i, half in enumerate((low, high)):
         c.emit("v_mov_b32", V(dst.index + i), half)
+
+
+def _sum64_with_carries(c: RuleEmitter) -> None:
+    """Word by word; as in 32 bits, ``-x`` is ~x and a carry of 1, so that -0 carries out."""
+    roles = ("Ra", "Rb", "Rc")
+    minus = [r for r in roles if c.negated(r)]
+    carries = [ones(c) for _ in minus]
+    if c.ins.has("X"):
+        carries += [p for p in (carry_in(c, "Pp"), carry_in(c, "Pq")) if p is not None]
+    if len(carries) > 2:  # at most two carries out
+        raise c.refuse("carries of three negated addends")
+    present = [r for r in roles if not (is_zero(c.ins.get(r)) and is_plain(c.ins.get(r)))]
+    total, dst = c.vtemp(2), c.dst()
+    for word in range(2):
+        terms: list[Arg] = []
+        for role in present:
+            value = c.src(role, word)
+            inverted = role in minus or c.flag(role, "inv")
+            terms.append(invert(c, value) if inverted else value)
+        first, second = sum_with_carries(c, V(total.index + word), terms or [ZERO], carries)
+        carries = [first] if second is None else [first, second]
+    for word in range(2):
+        c.emit("v_mov_b32", V(dst.index + word), V(total.index + word))
+    commit_carries(c, carries[0], carries[1] if len(carries) > 1 else None)
 
 
 def _bytes(ins: Instruction) -> bool:

@@ -410,3 +410,34 @@ def test_code_without_the_fix_is_refuted() -> None:
     assert sum(map(len, left_out)) == sum(map(len, fixed.rdna)) - 1
     assert isinstance(verify(fixed), Proved)
     assert isinstance(verify(replace(fixed, rdna=left_out)), Refuted)
+
+
+_GUARDED = """
+S2R R0, SR_TID.X ;
+LDCU.64 UR6, c[0x0][0x358] ;
+LDCU.64 UR4, c[0x0][0x390] ;
+LDCU UR12, c[0x0][0x398] ;
+S2UR UR8, SR_CTAID.X ;
+MOV R2, UR4 ;
+MOV R3, UR5 ;
+UMOV UR10, 0x80000003 ;
+ULEA UR9, UR8, URZ, 0x5 ;
+UISETP.NE.U32.AND UP0, UPT, UR8, URZ, UPT ;
+@UP0 UFADD UR10, UR10, UR12 ;
+IADD3 R8, PT, PT, R0, UR9, RZ ;
+IMAD.WIDE R2, R8, 0x4, R2 ;
+@UP0 ULOP3.LUT UR10, UR10, 0x5, URZ, 0x3c, !UPT ;
+MOV R9, UR10 ;
+STG.E desc[UR6][R2.64], R9 ;
+EXIT ;
+"""
+
+
+def test_a_uniform_result_that_its_guard_leaves_out() -> None:
+    """Block 0 leaves the sum out: what repairs the sum's NaN must leave the register alone, too."""
+    none, count = np.zeros(4, np.uint32), 64  # the count is an addend
+    cubin = with_code(assembled(_GUARDED, 120), 120)
+    inputs = none, none, np.zeros(count, np.uint32)
+    words = _same(Prepared(cubin, "divergent_if", (2, 1, 1), (32, 1, 1), inputs, count))
+    assert set(words[:32]) == {0x80000003}
+    assert set(words[32:]) == {(count - 3) ^ 5}  # denormal numbers

@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("z3", reason="z3-solver is not installed")
 
 from sassxlate.disasm.rdna3.instruction import I, Inst, S, Sp, V
+from sassxlate.disasm.sass.codec.encode import assemble
 from sassxlate.errors import DecodeError, LoweringError
 from sassxlate.lowering.verify import BlockPair, Placed, Proved, Refuted, Unknown, verify
 from tests.lowering.verify.one import block_of
@@ -55,6 +56,21 @@ def test_wide_integers_that_are_immediates() -> None:
     chosen = [(w, t) for w, t in words() if re.match(r"(words )?I2F\S*[SU]64\S* R\d+, -?0x", t)]
     assert len(chosen) > 10
     assert _verdicts(chosen[::6]).keys() == {"Proved"}
+
+
+def test_carries_of_64_bit_sums() -> None:
+    """UIADD3.64 of sm_100 and later: sources that are complemented, negated or left out."""
+    chosen = [
+        (assemble(f"UIADD3.64{text} ;", 120), text)
+        for text in (
+            " UR8, UP0, UP1, UR10, UR6, UR12",
+            " UR8, UP0, UP1, -UR10, -UR6, UR12",
+            ".X UR8, UP0, UP1, UR10, UR6, UR12, UP2, UP3",
+            ".X UR8, UP0, UP1, UR10, -0x140, ~UR12, UP2, !UP3",
+            ".X UR8, UPT, UPT, UR8, ~UR6, UR12, UP2, !UPT",
+        )
+    ]
+    assert _verdicts(chosen) == {"Proved": len(chosen)}
 
 
 @pytest.mark.sweep
