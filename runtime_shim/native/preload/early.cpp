@@ -10,7 +10,9 @@
 // An indirect function's resolver runs earlier, while this library is relocated.  The resolver uses nothing that
 // is relocated later: no call to another library, only system calls.
 #include <cstring>
+#include <fcntl.h>
 #include <link.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -30,6 +32,41 @@ SX_UNSANITIZED long system_call(long number, long a, long b, long c) {
   return result;
 }
 
+// The dynamic linker's record.  A program that names _r_debug and is not position-independent has a copy of it, which is
+// ours, too, and empty as long as the program is not relocated, and out of date after that; its dynamic section has the
+// address of the original.
+const r_debug *g_linker;
+
+SX_UNSANITIZED const r_debug *record_of(const ElfW(Phdr) *segments, size_t count) {
+  const ElfW(Phdr) *headers = nullptr, *dynamic = nullptr;
+  for (size_t i = 0; i < count; ++i) {
+    if (segments[i].p_type == PT_PHDR) headers = &segments[i];
+    if (segments[i].p_type == PT_DYNAMIC) dynamic = &segments[i];
+  }
+  if (!headers || !dynamic) return nullptr;  // the dynamic linker itself has no header of the headers
+  const uintptr_t bias = reinterpret_cast<uintptr_t>(segments) - headers->p_vaddr;
+  const auto *entry = reinterpret_cast<const ElfW(Dyn) *>(bias + dynamic->p_vaddr);
+  for (; entry->d_tag != DT_NULL; ++entry)
+    if (entry->d_tag == DT_DEBUG) return reinterpret_cast<const r_debug *>(entry->d_un.d_ptr);
+  return nullptr;
+}
+
+// By the program's headers, whose address the kernel tells; null where the dynamic linker was started as the program.
+SX_UNSANITIZED const r_debug *record_of_program() {
+  ElfW(auxv_t) all[64];
+  const long file = system_call(SYS_open, reinterpret_cast<long>("/proc/self/auxv"), O_RDONLY | O_CLOEXEC, 0);
+  if (file < 0) return nullptr;
+  const long size = system_call(SYS_read, file, reinterpret_cast<long>(all), sizeof all);
+  system_call(SYS_close, file, 0, 0);
+  const ElfW(Phdr) *segments = nullptr;
+  size_t count = 0;
+  for (long i = 0; i < size / static_cast<long>(sizeof all[0]); ++i) {
+    if (all[i].a_type == AT_PHDR) segments = reinterpret_cast<const ElfW(Phdr) *>(all[i].a_un.a_val);
+    if (all[i].a_type == AT_PHNUM) count = all[i].a_un.a_val;
+  }
+  return segments ? record_of(segments, count) : nullptr;
+}
+
 // Whether the function at `p` does nothing: [endbr64] [rep] ret.  It is aligned to 16, so the bytes up to the next
 // multiple of 16 are its own.
 SX_UNSANITIZED bool is_empty_function(const unsigned char *p) {
@@ -46,13 +83,13 @@ SX_UNSANITIZED void on_change() {
 #elif defined(SX_TSAN)
   __tsan_init();
 #endif
-  if (_r_debug.r_state == r_debug::RT_CONSISTENT) scan_new_objects();
+  if (g_linker->r_state == r_debug::RT_CONSISTENT) scan_new_objects();
 }
 
 // What the linker's calls reach where its empty function has a breakpoint.
 SX_UNSANITIZED void on_call() {
   on_change();
-  reinterpret_cast<void (*)()>(_r_debug.r_brk)();
+  reinterpret_cast<void (*)()>(g_linker->r_brk)();
 }
 
 // The linker's code, from its program headers; empty where they are not found.
@@ -61,15 +98,15 @@ struct Code {
 };
 
 SX_UNSANITIZED Code linker_code() {
-  const auto *header = reinterpret_cast<const ElfW(Ehdr) *>(_r_debug.r_ldbase);
+  const auto *header = reinterpret_cast<const ElfW(Ehdr) *>(g_linker->r_ldbase);
   if (!header || header->e_ident[EI_MAG0] != ELFMAG0 || header->e_ident[EI_MAG1] != ELFMAG1 ||
       header->e_ident[EI_MAG2] != ELFMAG2 || header->e_ident[EI_MAG3] != ELFMAG3)
     return {};
-  const auto *segments = reinterpret_cast<const ElfW(Phdr) *>(_r_debug.r_ldbase + header->e_phoff);
+  const auto *segments = reinterpret_cast<const ElfW(Phdr) *>(g_linker->r_ldbase + header->e_phoff);
   for (size_t i = 0; i < header->e_phnum; ++i) {
     const ElfW(Phdr) &s = segments[i];
-    const uintptr_t low = _r_debug.r_ldbase + s.p_vaddr, high = low + s.p_memsz;
-    if (s.p_type == PT_LOAD && (s.p_flags & PF_X) && low <= _r_debug.r_brk && _r_debug.r_brk < high) return {low, high};
+    const uintptr_t low = g_linker->r_ldbase + s.p_vaddr, high = low + s.p_memsz;
+    if (s.p_type == PT_LOAD && (s.p_flags & PF_X) && low <= g_linker->r_brk && g_linker->r_brk < high) return {low, high};
   }
   return {};
 }
@@ -90,7 +127,7 @@ SX_UNSANITIZED bool redirect_calls() {
     if (at[0] != 0xe8 && at[0] != 0xe9) continue;
     uint32_t distance = 0;
     for (unsigned i = 0; i < 4; ++i) distance |= static_cast<uint32_t>(at[1 + i]) << (8 * i);
-    if (p + kNear + static_cast<uintptr_t>(static_cast<int32_t>(distance)) != _r_debug.r_brk) continue;
+    if (p + kNear + static_cast<uintptr_t>(static_cast<int32_t>(distance)) != g_linker->r_brk) continue;
     const int64_t ours = target - static_cast<int64_t>(p + kNear);
     if (ours != static_cast<int32_t>(ours)) break;  // libraries lie next to the linker, but need not
     for (unsigned i = 0; i < 4; ++i) at[1 + i] = static_cast<unsigned char>(static_cast<uint64_t>(ours) >> (8 * i));
@@ -101,9 +138,10 @@ SX_UNSANITIZED bool redirect_calls() {
 
 bool g_hooked;
 
-SX_UNSANITIZED void install() {
-  auto *at = reinterpret_cast<unsigned char *>(_r_debug.r_brk);
-  if (!at) return;
+SX_UNSANITIZED void install(const r_debug *linker) {
+  if (!linker || !linker->r_brk) return;
+  g_linker = linker;
+  auto *at = reinterpret_cast<unsigned char *>(g_linker->r_brk);
   if (!is_empty_function(at)) {
     g_hooked = redirect_calls();
     return;
@@ -122,13 +160,25 @@ SX_UNSANITIZED void install() {
 
 bool hooked() { return g_hooked; }
 
+void hook_late() {
+  const r_debug *linker = nullptr;
+  dl_iterate_phdr(
+      [](dl_phdr_info *program, size_t, void *found) {
+        *static_cast<const r_debug **>(found) = record_of(program->dlpi_phdr, program->dlpi_phnum);
+        return 1;  // the program is the first
+      },
+      &linker);
+  install(linker);
+}
+
 }  // namespace sx::preload
 
 extern "C" {
 static void nothing() {}
 
 __attribute__((used)) SX_UNSANITIZED static void (*sx_resolve_early(void))() {
-  sx::preload::install();
+  using namespace sx::preload;
+  install(_r_debug.r_brk ? &_r_debug : record_of_program());
   return nothing;
 }
 

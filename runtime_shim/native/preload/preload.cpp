@@ -227,6 +227,7 @@ void end_with_runner() {
 __attribute__((constructor)) static void start() {
   sx::preload::begin_summary();
   end_with_runner();
+  if (!sx::preload::hooked()) sx::preload::hook_late();
   if (!sx::preload::hooked()) sx::preload::trace("libraries loaded later with dlopen are not examined");
   // Without the linker's lock, which a thread of an earlier constructor may hold: only where nothing else has done it.
   if (!sx::preload::scanned()) sx::preload::scan_new_objects();

@@ -12,4 +12,7 @@ bool scanned();
 // Whether the dynamic linker reports new objects to us (early.cpp).
 bool hooked();
 
+// Once all is relocated, where it does not yet.
+void hook_late();
+
 }  // namespace sx::preload

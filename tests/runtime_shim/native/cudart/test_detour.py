@@ -250,6 +250,24 @@ def test_opened_library_is_ready_before_its_constructors(
     assert sum(c == "cuLibraryUnload" for c in result.calls) == 2
 
 
+@pytest.mark.parametrize("started", ["directly", "by the linker"])
+def test_opened_library_of_a_program_with_a_copy_of_the_linkers_record(
+    stage: Stage, programs: Path, gxx: Tool, started: str
+) -> None:
+    """It was not examined: _r_debug was the program's copy, still empty when this was set up."""
+    target = programs / f"opened_record_{len(started)}"
+    flags = ("-DNAMES_THE_RECORD", "-fno-pie", "-no-pie")
+    gxx(*flags, HERE / "programs" / "opened.cpp", "-o", target, "-ldl")
+    headers = subprocess.run(["readelf", "-rlW", target], capture_output=True, text=True).stdout
+    assert re.search(r"R_X86_64_COPY.* _r_debug", headers), "no copy: nothing is tested"
+    found = re.search(r"interpreter: (\S+)]", headers)
+    assert found is not None
+    linker = [found[1]] if started == "by the linker" else []
+    result = stage.run(*linker, target, stripped(programs / "liblibrary.so"))
+    assert result.out == "library 0\nlibrary 0\n", result
+    assert sum("cuLaunchKernel _Z5twice" in c for c in result.calls) == 4
+
+
 def test_stubs_of_the_runtime_are_left_alone(
     stage: Stage, programs: Path, nvcc: Tool, gxx: Tool
 ) -> None:
