@@ -17,6 +17,7 @@ from sassxlate.cli.options import (
     jobs_option,
     printing_options,
 )
+from sassxlate.cli.verdicts import require_solver
 from sassxlate.errors import EXIT_NEGATIVE, ModelError, SassxlateError
 from sassxlate.notes import note, shows_progress
 from sassxlate.output import print_json
@@ -148,6 +149,7 @@ def build(
     several machines share the work: put their DIR/units together. Without SOURCES, or when all is
     done, the shards and the datasheet are written.
     """
+    require_solver()
     from sassxlate.disasm.inputs import parse_arch
     from sassxlate.llm.dataset.build import build as run
     from sassxlate.llm.dataset.files import finish
@@ -356,6 +358,7 @@ def improve(
     the same time. Results are on disk every ten seconds: a run may be stopped at any time, and the
     next one asks other questions.
     """
+    require_solver()
     from sassxlate.llm.dataset import improve as rounds
     from sassxlate.runtime_shim.cache.verdicts import verdict_tag
 
@@ -470,6 +473,7 @@ def make(
     Finished work is not repeated: after an interruption, the same command continues.  As JSON
     it prints the documents of the three commands, one after the other.
     """
+    require_solver()
     from sassxlate.llm.dataset.files import check_installed
     from sassxlate.llm.dataset.generate.generate import test_share
     from sassxlate.llm.evaluation.corpus import splits_of

@@ -90,8 +90,11 @@ def command(
     """
     from sassxlate.disasm.inputs import parse_arch
     from sassxlate.errors import ModelError
-    from sassxlate.llm.dataset.build import DatasetSettings as Splits
     from sassxlate.llm.engine import models
+
+    if not models.installed("z3"):
+        raise ModelError("SX1002", "proofs need z3; pip install 'sassxlate[verify]'")
+    from sassxlate.llm.dataset.build import DatasetSettings as Splits
     from sassxlate.llm.evaluation import corpus as evaluate
     from sassxlate.llm.evaluation import run as evaluate_run
     from sassxlate.llm.evaluation.figures import figures
@@ -101,8 +104,6 @@ def command(
 
     if not sources and dataset is None:
         raise click.UsageError("give SOURCES or --dataset to measure on")
-    if not models.installed("z3"):
-        raise ModelError("SX1002", "proofs need z3; pip install 'sassxlate[verify]'")
     if card is not None:
         _check_data(_folder(model), dataset)
     jobs = jobs or len(os.sched_getaffinity(0))
