@@ -22,7 +22,9 @@ from sassxlate.cfg.spin_loops import Spins, spins
 from sassxlate.disasm.sass.instruction import Imm, Instruction, RegRef, Special
 from sassxlate.disasm.sass.traits import traits
 
-_UNIFORM_SPECIAL = frozenset({"SR_CTAID.X", "SR_CTAID.Y", "SR_CTAID.Z", "SRZ", "SR_CgaCtaId"})
+_UNIFORM_SPECIAL = frozenset(
+    {"SR_CTAID.X", "SR_CTAID.Y", "SR_CTAID.Z", "SRZ", "SR_CgaCtaId", "SR_VIRTUALSMID"}
+)
 
 
 @dataclass(frozen=True)

@@ -10,18 +10,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from sassxlate.disasm.sass.semantics.arithmetic.multiprocessor import COUNT as MULTIPROCESSORS
+from sassxlate.disasm.sass.semantics.arithmetic.multiprocessor import reciprocal
 from sassxlate.errors import LoweringError
 
 FillKind: TypeAlias = Literal[
     "blockdim.x", "blockdim.y", "blockdim.z", "griddim.x", "griddim.y", "griddim.z",
     "u32", "u64", "dynamic_shared", "gridid", "bank2", "bank3", "bank4", "textures",
-    "locks", "explicit_cluster", "reserved_shared", "stack_top",
+    "locks", "explicit_cluster", "reserved_shared", "stack_top", "multiprocessors", "smid",
 ]  # fmt: skip
 
 
 _WITH_VALUE = ("u32", "u64", "explicit_cluster", "reserved_shared", "stack_top")
 _ADDRESSES = ("bank2", "bank3", "bank4", "textures", "locks")
-_EIGHT_BYTES = ("u64", "gridid", *_ADDRESSES)
+_EIGHT_BYTES = ("u64", "gridid", "smid", *_ADDRESSES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,8 @@ class Fill:
     """Writes the value named by ``kind`` to byte ``offset``; ``value`` is for u32 and u64, for
     explicit_cluster, which a launch with clusters of its own makes 1, for reserved_shared, to
     which the size of dynamic shared memory is added, as a multiple of 16, and for stack_top, to
-    which a launch adds the bytes by which cudaLimitStackSize exceeds ``private_size``."""
+    which a launch adds the bytes by which cudaLimitStackSize exceeds ``private_size``.
+    ``multiprocessors`` is the device's number of them, smid that and its reciprocal."""
 
     offset: int
     kind: FillKind
@@ -86,6 +89,7 @@ class LaunchInfo:
         grid: tuple[int, int, int],
         banks: dict[str, int] | None = None,
         dynamic_shared: int = 0,
+        multiprocessors: int = MULTIPROCESSORS,
     ) -> bytes:
         """The segment's bytes for one launch; ``banks`` gives the addresses of bank2 to bank4
         of the table of textures and of the locks."""
@@ -105,6 +109,10 @@ class LaunchInfo:
                     value = fill.value + ((dynamic_shared + 15) & ~15)
                 case "gridid":
                     value = 1
+                case "multiprocessors":
+                    value = multiprocessors
+                case "smid":
+                    value = multiprocessors | reciprocal(multiprocessors) << 32
                 case "bank2" | "bank3" | "bank4" | "textures" | "locks":
                     value = (banks or {}).get(fill.kind, 0)
                 case _:
@@ -127,15 +135,27 @@ class BankLayout:
     grid_id: int
     descriptor: int | None
     param_base: int
+    multiprocessors: int
+    # Where the parameters end, their last byte: its offset in the bank, or where there is no
+    # ``bank_pointer`` its address.
+    param_end: int
     constant3: int  # the generic address of constant bank 3, which debug code reads
     param_pointer: int | None = None  # the generic address of the parameters, or
     bank_pointer: bool = False  # of the whole bank, to which code adds ``param_base``
 
 
-_LAYOUT_75 = BankLayout(0x0, 0xC, 0x18, 0x20, 0x28, 0x2C, 0x30, None, 0x160, 0x50, 0x40, True)
-_LAYOUT_80 = BankLayout(0x0, 0xC, 0x18, 0x20, 0x28, 0x2C, 0x30, 0x118, 0x160, 0x50, 0x40, True)
-_LAYOUT_90 = BankLayout(0x0, 0xC, None, 0x20, 0x28, 0x2C, 0x30, 0x208, 0x210, 0xD0, 0x198)
-_LAYOUT_100 = BankLayout(0x360, 0x370, None, 0x2F8, 0x37C, 0x2AC, 0x140, 0x358, 0x380, 0x120, 0x348)
+_LAYOUT_75 = BankLayout(
+    0x0, 0xC, 0x18, 0x20, 0x28, 0x2C, 0x30, None, 0x160, 0x10C, 0x114, 0x50, 0x40, True
+)
+_LAYOUT_80 = BankLayout(
+    0x0, 0xC, 0x18, 0x20, 0x28, 0x2C, 0x30, 0x118, 0x160, 0x10C, 0x12C, 0x50, 0x40, True
+)
+_LAYOUT_90 = BankLayout(
+    0x0, 0xC, None, 0x20, 0x28, 0x2C, 0x30, 0x208, 0x210, 0x10C, 0x1A0, 0xD0, 0x198
+)
+_LAYOUT_100 = BankLayout(
+    0x360, 0x370, None, 0x2F8, 0x37C, 0x2AC, 0x140, 0x358, 0x380, 0x2D0, 0x350, 0x120, 0x348
+)
 
 LAYOUTS: dict[int, BankLayout] = {
     75: _LAYOUT_75,

@@ -70,6 +70,8 @@ class KernelBuilder:
     nans: NanBits = field(default_factory=NanBits)  # where a NaN's bits are observable
     textures: int = 0  # offset in the kernarg segment of the address of the texture table
     locks: int = 0  # and of the locks for 128-bit atomics
+    smid: int = 0  # and of the number of multiprocessors, after which its reciprocal is
+    param_size: int = 0  # bytes of parameters
     left_out: int = 0  # functions that it may call through pointers, and that are not there
     outlining: bool = False  # whether rules with long code put it after the kernel, once
     # Label -> function that writes the routine, given the kernel and an instruction for errors.

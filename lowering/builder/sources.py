@@ -327,16 +327,19 @@ class SourceReader:
                 return self.aperture(name) if offset >= base + 4 else ZERO
         if lay.param_pointer is not None and lay.param_pointer <= offset < lay.param_pointer + 8:
             return self._parameters(offset - lay.param_pointer, lay)
+        if not lay.bank_pointer and lay.param_end <= offset < lay.param_end + 8:
+            return self._parameters(offset - lay.param_end, lay, self.k.param_size - 1)
         half = self.k.grid_words.get(offset)
         return None if half is None else self._grid_workspace(half)
 
-    def _parameters(self, half: int, lay: BankLayout) -> S:
-        """The low or high word of the address of the parameters, or of the bank."""
+    def _parameters(self, half: int, lay: BankLayout, more: int = 0) -> S:
+        """The low or high word of the address of the parameters, or of the bank; ``more`` bytes
+        behind it."""
         start = self.target.kernarg
         if lay.bank_pointer:
             return sgprs(start.index + (1 if half else 0))
         low, high = self.stemp(), self.stemp()
-        self.raw(Inst("s_add_u32", (low, sgprs(start.index), I(lay.param_base))))
+        self.raw(Inst("s_add_u32", (low, sgprs(start.index), I(lay.param_base + more))))
         self.raw(Inst("s_addc_u32", (high, sgprs(start.index + 1), ZERO)))
         return high if half else low
 

@@ -34,6 +34,8 @@ class KernelEnv:
     idle: frozenset[int] = frozenset()
     locks: int = 0
     nans: NanBits = field(default_factory=NanBits)
+    smid: int = 0
+    param_size: int = 0
 
     @property
     def tables(self) -> dict[int, int]:

@@ -60,6 +60,8 @@ def select(allocated: Allocated) -> Selected:
     state.externs = functions_of(kernel)
     state.textures = next((f.offset for f in launch.fills if f.kind == "textures"), 0)
     state.locks = next((f.offset for f in launch.fills if f.kind == "locks"), 0)
+    state.smid = next((f.offset for f in launch.fills if f.kind == "smid"), 0)
+    state.param_size = kernel.param_size
     state.outlining = outlines(found.cfg)
     state.grid_words, state.grid_workspace = grid_words(kernel), kernel.grid_workspace or 0
     state.idle, state.nans, state.left_out = found.unread, found.nans, kernel.left_out
@@ -148,7 +150,8 @@ def surroundings(k: KernelBuilder) -> KernelEnv:
     """The environment of a block: facts about its kernel."""
     return KernelEnv(
         k.name, k.arch, k.layout, k.bank_table, k.shared_size, k.externs, k.textures, k.outlining,
-        k.grid_words, k.grid_workspace, k.idle, k.locks, k.nans,
+        k.grid_words, k.grid_workspace, k.idle, k.locks, k.nans, k.smid,
+        k.param_size,
     )  # fmt: skip
 
 
@@ -191,7 +194,7 @@ def rules_items(block: Region, regs: RegisterMap) -> tuple[Item, ...]:
         a.shared_size, a.externs, a.textures, a.outlining,
     )  # fmt: skip
     k.grid_words, k.grid_workspace, k.idle = a.grid_words, a.grid_workspace, a.idle
-    k.locks = a.locks
+    k.locks, k.smid, k.param_size = a.locks, a.smid, a.param_size
     k.nans = a.nans
     write_body(k, None, block.instructions, block.converged)
     return tuple(finished(k))

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from sassxlate.cfg import Cfg
 from sassxlate.cfg.spin_loops import recursive
 from sassxlate.disasm.containers.values import Kernel
-from sassxlate.disasm.sass.instruction import Const, Instruction
+from sassxlate.disasm.sass.instruction import Const, Instruction, Special
+from sassxlate.disasm.sass.semantics.arithmetic.multiprocessor import NAME as SMID
 from sassxlate.disasm.sass.traits import traits_of
 from sassxlate.errors import LoweringError, Where
 from sassxlate.lowering.abi.hostcalls import ARGUMENTS, functions_of
@@ -50,6 +51,8 @@ def windows(lay: BankLayout) -> frozenset[int]:
     """The words of constant bank 0 that are not in the kernarg segment but made by the code."""
     bases = (lay.shared_window, lay.local_window, lay.param_pointer)
     found = [b for b in bases if b is not None]
+    if not lay.bank_pointer:
+        found.append(lay.param_end)
     return frozenset(o for b in found for o in (b, b + 4))
 
 
@@ -97,6 +100,23 @@ def _reserved_fills(cfg: Cfg, polled: int, fixed: int) -> list[Fill]:
     return fills
 
 
+def uses_smid(cfg: Cfg) -> bool:
+    """Whether the kernel asks which multiprocessor it runs on."""
+    specials = (i.get("sr") for b in cfg.blocks for i in b.instructions)
+    return any(isinstance(s, Special) and s.name == SMID for s in specials)
+
+
+def _device_fills(kernel: Kernel, lay: BankLayout, cfg: Cfg) -> list[Fill]:
+    """The words that say how many multiprocessors there are, and where the parameters end."""
+    read = {place for block in cfg.blocks for _, place in read_words(block)}
+    fills: list[Fill] = []
+    if lay.multiprocessors in read:
+        fills.append(Fill(lay.multiprocessors, "multiprocessors"))
+    if lay.bank_pointer and lay.param_end in read:
+        fills.append(Fill(lay.param_end, "u32", kernel.param_base + kernel.param_size - 1))
+    return fills
+
+
 def grid_words(kernel: Kernel) -> dict[int, int]:
     """Offset in bank 0 -> half of the address of grid.sync()'s counters, if they are used."""
     if kernel.grid_workspace is None:
@@ -132,7 +152,12 @@ def kernarg(
         reads_word(named, lay.constant3),
         uses_textures(cfg),
         uses_locks(cfg),
-        (*cluster_fills(kernel, named), *_reserved_fills(cfg, polled, kernel.shared_size)),
+        (
+            *cluster_fills(kernel, named),
+            *_reserved_fills(cfg, polled, kernel.shared_size),
+            *_device_fills(kernel, lay, cfg),
+        ),
+        smid=uses_smid(cfg),
         recurses=stack_bytes(kernel, cfg) > 0 and recursive(cfg),
         most_threads=most_threads,
     )
@@ -153,6 +178,8 @@ def _refuse_unknown(kernel: Kernel, lay: BankLayout, cfg: Cfg, info: LaunchInfo)
     would be 0.  Words at an index that is computed are not looked at: they may be parameters'."""
     known = {lay.descriptor, lay.shared_window, lay.local_window, lay.param_pointer}
     spans = [(at, 8) for at in known if at is not None]
+    if not lay.bank_pointer:
+        spans.append((lay.param_end, 8))
     spans += [(at, 4) for at in (*grid_words(kernel), _WIDER_FENCE.get(kernel.arch, -4))]
     spans += [(fill.offset, fill.size) for fill in info.fills]
     for block in cfg.blocks:
@@ -177,6 +204,7 @@ def launch_info(
     locks: bool = False,
     others: Sequence[Fill] = (),
     *,
+    smid: bool = False,
     recurses: bool = False,
     most_threads: int,
 ) -> tuple[LaunchInfo, dict[int, int]]:
@@ -203,6 +231,9 @@ def launch_info(
         size += 8
     if locks:
         fills.append(Fill(size, "locks"))
+        size += 8
+    if smid:
+        fills.append(Fill(size, "smid"))
         size += 8
     fills += others
     if lay.dynamic_shared is not None:

@@ -18,6 +18,8 @@ from sassxlate.disasm.sass.instruction import (
     RegRef,
     Special,
 )
+from sassxlate.disasm.sass.semantics.arithmetic.multiprocessor import NAME as SMID
+from sassxlate.disasm.sass.semantics.arithmetic.multiprocessor import multiprocessor
 from sassxlate.lowering.abi.kernarg import LaunchInfo, bank_layout
 from sassxlate.lowering.llvm.ir_text import Function, Module, Val, const
 from sassxlate.lowering.select.launch import grid_words, stack_bytes
@@ -251,6 +253,9 @@ class Lane:
         pointer = self.layout.param_pointer
         if pointer is not None and pointer <= place < pointer + 8:
             raise refused(FORM, "the address of the parameters", self.ins)
+        end = self.layout.param_end
+        if not self.layout.bank_pointer and end <= place < end + 8:
+            raise refused(FORM, "the address of the parameters", self.ins)
         half = self.grid.get(place)
         if half is not None:
             more = const(self.kernel.grid_workspace or 0, 64)
@@ -317,7 +322,15 @@ class Lane:
             return d.extract(window, 32, 32)
         if name.startswith(("SR_CLOCK", "SR_GLOBALTIMER")):
             return self._clock(name)
+        if name == SMID:
+            return self._multiprocessor()
         raise refused(FORM, f"special register {name}", self.ins)
+
+    def _multiprocessor(self) -> Val:
+        x, y, z = (Val(self.intrinsic("i32", f"amdgcn.workgroup.id.{i}"), 32, False) for i in "xyz")
+        width, height = (self.kernarg(self.layout.grid_dim + 4 * i) for i in range(2))
+        count, inverse = (self.kernarg(self.fills["smid"] + 4 * i) for i in range(2))
+        return multiprocessor(self.d, (x, y, z), (width, height), count, inverse)
 
     def _clock(self, name: str) -> Val:
         if self.ticks is None:  # both words are of one reading

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sassxlate.disasm.containers import Cubin, Kernel
 from sassxlate.disasm.sass.interpreter import Launch
 from sassxlate.disasm.sass.interpreter.memory import LOCAL_WINDOW, SHARED_WINDOW
+from sassxlate.disasm.sass.semantics.arithmetic.multiprocessor import COUNT as MULTIPROCESSORS
 from sassxlate.errors import UsageError, Where
 from sassxlate.lowering.abi.kernarg import BankLayout, bank_layout
 from sassxlate.lowering.abi.link import (
@@ -77,6 +78,7 @@ def launch_of(
     stack: int | None = None,
     grid_id: int = 1,
     cooperative: bool = False,
+    multiprocessors: int = MULTIPROCESSORS,
 ) -> Launch:
     """One launch; ``shapes``: of grid and block; ``banks``: the addresses of banks 2 to 4.
 
@@ -94,6 +96,7 @@ def launch_of(
     }
     grid, block = shapes
     first = _bank0(whole, lay, params, grid, block)
+    _put(first, lay.multiprocessors, multiprocessors)
     _put(first, lay.stack_top, depth)
     _put(first, lay.grid_id, grid_id, 8)
     if lay.dynamic_shared is not None:
@@ -121,6 +124,7 @@ def launch_of(
         local=depth,
         patches={o: int.from_bytes(bank4[w : w + 4], "little") for o, w in whole.addresses.items()},
         cooperative=cooperative,
+        multiprocessors=multiprocessors,
     )
 
 
@@ -161,10 +165,13 @@ def replayed(cubin: Cubin, kernel: Kernel, launch: Mapping[str, str], recorded: 
     base, size = int(launch["param_base"]), int(launch["param_size"])
     banks: dict[int, int] = {}
     stack, grid_id, stack_top = 0, 1, bank_layout(kernel.arch).stack_top
+    multiprocessors = MULTIPROCESSORS
     for key, value in launch.items():
         match key.split(" "):
             case ["fill", offset, "u32" | "stack_top"] if int(offset) == stack_top:
                 stack = word(stack_top, 4)
+            case ["fill", offset] if value in ("multiprocessors", "smid"):
+                multiprocessors = word(int(offset), 4)
             case ["fill", offset] if value == "gridid":
                 grid_id = word(int(offset), 8)
             case ["fill", offset] if value in ("bank2", "bank3", "bank4"):
@@ -182,6 +189,7 @@ def replayed(cubin: Cubin, kernel: Kernel, launch: Mapping[str, str], recorded: 
         stack=stack,
         grid_id=grid_id,
         cooperative=recorded.cooperative,
+        multiprocessors=multiprocessors,
     )
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
+
+from sassxlate.cli import cli
 
 SOURCES = Path(__file__).resolve().parent / "builds"
 
@@ -42,6 +46,10 @@ def _sweep(*values: object) -> Any:
         _sweep("tiles", "-O3", 90),
         _sweep("tiles", "-O3", 120),
         _sweep("tiles", "-G", 120),
+        ("multiprocessors", "-G", 90),
+        _sweep("multiprocessors", "-G", 75),
+        _sweep("multiprocessors", "-G", 80),
+        _sweep("multiprocessors", "-G", 120),
         _sweep("clusters", "-O3", 120),
         _sweep("atomic128", "-G", 90),
         _sweep("atomic128", "-O3", 120),
@@ -66,3 +74,21 @@ def test_build(
     outcome = run_program(program, environment={"SASSXLATE_CC": str(arch)})
     assert outcome.status == 0, f"{outcome.output}\n{outcome.errors}"
     assert re.match(r"bad 0\s", outcome.output)
+
+
+@pytest.mark.sweep
+def test_blocks_of_few_multiprocessors(
+    run_program: Callable[..., Any], compiled: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Their number is read at each launch: the code is the same for all, by either engine."""
+    program = compiled(SOURCES / "multiprocessors", ["-O3"], 80)
+    report = tmp_path / "report.json"
+    asked = [str(program), "--engine", "llvm", "-o", str(tmp_path), "--report", str(report)]
+    assert CliRunner().invoke(cli, ["translate", *asked]).exit_code == 0
+    kernels = json.loads(report.read_text("utf-8"))["kernels"]
+    outcomes = {k["kernel"]: k["engine"]["outcomes"] for k in kernels}
+    assert outcomes["_Z4lookPj"] == outcomes["_Z4onlyPjj"] == {"accepted": 1}
+    for count, options in (("1", ()), ("7", ()), ("7", ("--engine", "llvm"))):
+        told = {"SASSXLATE_CC": "80", "SASSXLATE_MULTIPROCESSORS": count}
+        outcome = run_program(program, options=options, environment=told)
+        assert re.match(r"bad 0\s", outcome.output), outcome.errors

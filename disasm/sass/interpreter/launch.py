@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sassxlate.disasm.sass.codec.section import decode_section
 from sassxlate.disasm.sass.instruction import Instruction
 from sassxlate.disasm.sass.interpreter.memory import Bytes
+from sassxlate.disasm.sass.semantics.arithmetic.multiprocessor import COUNT as MULTIPROCESSORS
 from sassxlate.disasm.sass.semantics.single_block_clusters import alone
 from sassxlate.disasm.sass.semantics.warpgroups import meeting
 
@@ -20,8 +21,7 @@ class Launch:
 
     ``code`` is complete: it includes the functions that it calls, and has no relocations.
     ``banks`` are the constant banks by number.  ``patches`` are the 32-bit immediates that the
-    loader fills in, by code offset.  ``specials`` are special registers whose value the launch
-    sets, by name.
+    loader fills in, by code offset.  ``multiprocessors`` are the device's.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Launch:
     local: int = 0  # bytes per lane
     patches: Mapping[int, int] = field(default_factory=dict[int, int])
     cooperative: bool = False
+    multiprocessors: int = MULTIPROCESSORS
 
     @property
     def threads(self) -> int:

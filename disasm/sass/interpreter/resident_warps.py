@@ -23,9 +23,16 @@ from sassxlate.disasm.sass.interpreter.memory import (
     Places,
     Rows,
 )
+from sassxlate.disasm.sass.semantics.arithmetic.multiprocessor import (
+    NAME as SMID,
+)
+from sassxlate.disasm.sass.semantics.arithmetic.multiprocessor import (
+    multiprocessor,
+    reciprocal,
+)
 from sassxlate.disasm.sass.semantics.rows import NoSemantics
 from sassxlate.disasm.sass.semantics.warp_state import LANES, Space, Update
-from sassxlate.domain.numpy_lanes import Vec
+from sassxlate.domain.numpy_lanes import Vec, Vectors
 
 Mask: TypeAlias = NDArray[np.bool_]
 Masks: TypeAlias = NDArray[np.uint32]  # one word per warp; lane 0 is bit 0
@@ -101,6 +108,12 @@ def _specials(launch: Launch, first: int, blocks: int, each: int) -> dict[str, N
     out["SR_CTAID.X"] = (number % gx).astype(np.uint32)
     out["SR_CTAID.Y"] = (number // gx % gy).astype(np.uint32)
     out["SR_CTAID.Z"] = (number // (gx * gy)).astype(np.uint32)
+    d, parts = Vectors(), [out[f"SR_CTAID.{axis}"] for axis in "XYZ"]
+    x_, y_, z_ = (Vec(part.astype(np.uint64), 32) for part in parts)
+    width, height, count = (d.const(n, 32) for n in (gx, gy, launch.multiprocessors))
+    inverse = d.const(reciprocal(launch.multiprocessors), 32)
+    smid = multiprocessor(d, (x_, y_, z_), (width, height), count, inverse)
+    out[SMID] = smid.v.astype(np.uint32)
     warps = blocks * each
     lane = np.broadcast_to(_LANE, (warps, LANES))
     below = (_BIT - np.uint32(1)).astype(np.uint32)

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, V
 from sassxlate.disasm.sass.instruction import Special
+from sassxlate.disasm.sass.semantics.arithmetic.multiprocessor import NAME as SMID
 from sassxlate.lowering.builder.lane_id import lane_id
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
 from sassxlate.lowering.rules.arithmetic.operands import const_value
 from sassxlate.lowering.rules.memory.memory import add64, address64
 from sassxlate.lowering.rules.rule import Rule, knowing
-from sassxlate.lowering.target import EXEC, ZERO
+from sassxlate.lowering.target import EXEC, NULL, ZERO
 
 ALL = I(0xFFFFFFFF)
 
@@ -261,9 +262,30 @@ def special_value(c: RuleEmitter, name: str) -> Arg:
             return c.aperture("src_shared_base")
         case "SR_LWINHI":
             return c.aperture("src_private_base")
+        case _ if name == SMID:
+            return _multiprocessor(c)
         case _:
             raise c.refuse(f"special register {name}", "SX0414")
     return out
+
+
+def _multiprocessor(c: RuleEmitter) -> S:
+    """:func:`multiprocessor` of the semantics, in scalar registers."""
+    at, place = c.k.layout.grid_dim, [c.to_s(x) for x in c.target.group_id]
+    number, quotient, pair = c.stemp(), c.stemp(), c.stemp(2)
+    count = S(pair.index)
+    c.raw(Inst("s_load_b64", (pair, c.target.kernarg, NULL), imm=c.k.smid))
+    c.emit("s_mul_i32", number, place[2], c.constant_word(0, at + 4))
+    c.emit("s_add_u32", number, number, place[1])
+    c.emit("s_mul_i32", number, number, c.constant_word(0, at))
+    c.emit("s_add_u32", number, number, place[0])
+    c.emit("s_mul_hi_u32", quotient, number, S(pair.index + 1))
+    c.emit("s_mul_i32", quotient, quotient, count)
+    c.emit("s_sub_u32", number, number, quotient)
+    # Below 2 * count; one that is below count becomes larger by the subtraction, which wraps.
+    c.emit("s_sub_u32", quotient, number, count)
+    c.emit("s_min_u32", number, number, quotient)
+    return number
 
 
 def _lane_mask(c: RuleEmitter, out: V, relation: str) -> None:

@@ -96,6 +96,9 @@ class SassLane(Generic[T]):
         windows, pointer = self.windows, self.layout.param_pointer
         if bank == 0 and pointer is not None and pointer <= offset < pointer + 8:
             raise Undecided("the address of the parameters")
+        end = self.layout.param_end
+        if bank == 0 and not self.layout.bank_pointer and end <= offset < end + 8:
+            raise Undecided("the address of the parameters")
         if bank == 0 and offset in windows:
             name = windows[offset]
             return self.d.const(0, 32) if name is None else self.free(name, 32)

@@ -7,6 +7,7 @@
 #include "log.h"
 #include "unsupported.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace sx {
@@ -78,6 +79,13 @@ CUresult fill_value(Kernel &kernel, Device &device, const Shape &shape, const Fi
       break;
     }
     case FillInfo::Kind::GridId: value = grid_id++; break;
+    case FillInfo::Kind::Multiprocessors: value = static_cast<uint64_t>(device.multiprocessors); break;
+    case FillInfo::Kind::Smid: {
+      // As semantics/arithmetic/multiprocessor.py says.
+      const uint64_t count = static_cast<uint64_t>(device.multiprocessors), one = uint64_t{1} << 32;
+      value = count | std::min(one / count, one - 1) << 32;
+      break;
+    }
     case FillInfo::Kind::Bank2: return kernel.owner->section(device, kernel.info->bank2, value);
     case FillInfo::Kind::Bank3: return kernel.owner->bank(device, ".nv.constant3", value);
     case FillInfo::Kind::Bank4: return kernel.owner->bank(device, ".nv.constant4", value);
@@ -96,19 +104,7 @@ CUresult build_segment(Kernel &kernel, Device &device, const Shape &shape, const
     if (result != CUDA_SUCCESS) return result;
     uint64_t value = 0;
     result = fill_value(kernel, device, shape, fill, value);
-    size_t width = 4;
-    switch (fill.kind) {
-      case FillInfo::Kind::U64:
-      case FillInfo::Kind::SharedWindow:
-      case FillInfo::Kind::GridId:
-      case FillInfo::Kind::Bank2:
-      case FillInfo::Kind::Bank3:
-      case FillInfo::Kind::Bank4:
-      case FillInfo::Kind::Textures:
-      case FillInfo::Kind::Locks: width = 8; break;
-      default: break;
-    }
-    memcpy(segment.data() + fill.offset, &value, width);
+    memcpy(segment.data() + fill.offset, &value, fill_width(fill.kind));
   }
   return result;
 }

@@ -168,10 +168,15 @@ constexpr FillName kFills[] = {
     {"explicit_cluster", FillInfo::Kind::ExplicitCluster, true},
     {"reserved_shared", FillInfo::Kind::ReservedShared, true},
     {"stack_top", FillInfo::Kind::StackTop, true},
+    {"multiprocessors", FillInfo::Kind::Multiprocessors, false},
+    {"smid", FillInfo::Kind::Smid, false},
 };
+
+}  // namespace
 
 size_t fill_width(FillInfo::Kind kind) {
   switch (kind) {
+    case FillInfo::Kind::Smid:
     case FillInfo::Kind::U64:
     case FillInfo::Kind::SharedWindow:
     case FillInfo::Kind::GridId:
@@ -185,6 +190,8 @@ size_t fill_width(FillInfo::Kind kind) {
       return 4;
   }
 }
+
+namespace {
 
 bool parse_fill(Fields &fields, LaunchInfo &out) {
   FillInfo fill;

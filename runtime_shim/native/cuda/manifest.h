@@ -61,10 +61,15 @@ struct FillInfo {
     Locks,
     ExplicitCluster,
     ReservedShared,
-    StackTop
+    StackTop,
+    Multiprocessors,
+    Smid  // their number, and its reciprocal
   } kind = Kind::U32;
   uint64_t offset = 0, value = 0;
 };
+
+// Bytes that a fill writes.
+size_t fill_width(FillInfo::Kind kind);
 
 struct LaunchInfo {
   uint64_t kernarg_size = 0, param_base = 0, param_size = 0, lds_static = 0, private_size = 0;
