@@ -7,7 +7,7 @@ from sassxlate.disasm.sass.semantics.memory.atomic import SPACES, Element, combi
 from sassxlate.disasm.sass.semantics.rows import NoSemantics
 from sassxlate.lowering.llvm.ir_text import Val, const
 from sassxlate.lowering.tier.lane import Guard, Lane
-from sassxlate.lowering.tier.memory import joined, parted, pointer
+from sassxlate.lowering.tier.memory import is_in, joined, parted, pointer
 from sassxlate.lowering.tier.refusal import FORM, refused
 
 _OPS = ("ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "EXCH")
@@ -16,16 +16,18 @@ _KNOWN = frozenset(
     "F32 F64 F16x2 RN FTZ CAS CAST SPIN POPC INC 32 ADD MIN MAX INC DEC AND OR XOR EXCH".split()
 )
 _HERE = "!amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0"
+_NO_STACK = f"{_HERE}, !noalias.addrspace !8"  # of a generic address, which is none of the stack
 _AGENT = 'syncscope("agent")'
 
 
 def atomic(lane: Lane, ins: Instruction, guard: Guard) -> None:
-    """ATOM, ATOMG, ATOMS, RED and REDG."""
+    """ATOM, ATOMG, ATOMS, RED and REDG.
+
+    ATOM's predicate is true if it was done, which it is not on the stack; ATOMG's never is.
+    """
     unknown = set(ins.modifiers) - _KNOWN
     if unknown:
         raise refused(FORM, f"atomic {' '.join(sorted(unknown))}", ins)
-    if ins.mnemonic == "ATOM":  # its predicate depends on the memory that the address is in
-        raise refused(FORM, "an atomic on a generic address", ins)
     if ins.has("POPC") and lane.wants("Rd"):
         raise refused(FORM, "ATOMS.POPC.INC with a result", ins)
     # As by the rules: RED is of global memory (docs/errata.md).
@@ -34,6 +36,12 @@ def atomic(lane: Lane, ins: Instruction, guard: Guard) -> None:
     if what.size > 8:
         raise refused(FORM, "an atomic of more than 64 bits", ins)
     words = what.size // 4
+    if lane.wants("Pu") and (
+        ins.mnemonic not in ("ATOM", "ATOMG", "ATOMS")
+        or (ins.mnemonic == "ATOMS" and not ins.has("CAST"))
+        or (ins.mnemonic == "ATOM" and (ins.has("CAST") or ins.has("POPC")))
+    ):
+        raise refused(FORM, "the predicate of an atomic", ins)
 
     def done() -> None:
         at = pointer(lane, space)
@@ -55,11 +63,21 @@ def atomic(lane: Lane, ins: Instruction, guard: Guard) -> None:
         if isinstance(target, Reg) and not target.is_zero:
             lane.give("Rd", parted(lane, old))
 
-    lane.under(guard, done, lane.lost)
+    def unless_on_stack() -> None:
+        address, _ = pointer(lane, space)
+        other = lane.d.not_(is_in(lane, address, "private"))
+        lane.under(other, done)
+        lane.give_pred("Pu", other)
+
+    told = ins.mnemonic == "ATOM" and lane.wants("Pu")
+    lane.under(guard, unless_on_stack if told else done, lane.lost)
     if ins.mnemonic == "ATOMG":
         lane.give_pred("Pu", const(0, 1), guard)
-    elif lane.wants("Pu") and not ins.has("CAST"):
-        raise refused(FORM, "the predicate of an atomic", ins)
+
+
+def _known(space: int) -> str:
+    """What LLVM is told of the memory of an address space."""
+    return _HERE if space else _NO_STACK
 
 
 def exchanged(lane: Lane, at: tuple[str, int], compare: Val, new: Val) -> tuple[Val, Val]:
@@ -68,7 +86,7 @@ def exchanged(lane: Lane, at: tuple[str, int], compare: Val, new: Val) -> tuple[
     kind = f"i{compare.width}"
     pair = lane.fn.emit_new(
         f"cmpxchg ptr addrspace({space}) {ptr}, {kind} {compare.ref}, {kind} {new.ref} "
-        f"{_AGENT} monotonic monotonic, align {compare.width // 8}, {_HERE}"
+        f"{_AGENT} monotonic monotonic, align {compare.width // 8}, {_known(space)}"
     )
     old, stored = (lane.fn.emit_new(f"extractvalue {{{kind}, i1}} {pair}, {n}") for n in (0, 1))
     return Val(old, compare.width, False), Val(stored, 1, False)
@@ -94,7 +112,7 @@ def changed(lane: Lane, at: tuple[str, int], op: str, what: Element, operand: Va
     if name is not None:
         ref = lane.fn.emit_new(
             f"atomicrmw {name} ptr addrspace({space}) {ptr}, i{bits} {operand.ref} {_AGENT} "
-            f"monotonic, align {what.size}, {_HERE}"
+            f"monotonic, align {what.size}, {_known(space)}"
         )
         return Val(ref, bits, False)
     # RDNA2 has no such instruction for global memory, and LLVM's loop would not flush.
@@ -104,7 +122,7 @@ def changed(lane: Lane, at: tuple[str, int], op: str, what: Element, operand: Va
         value = lane.fn.emit(f"bitcast i32 {operand.ref} to float")
         ref = lane.fn.emit_new(
             f"atomicrmw fadd ptr addrspace({space}) {ptr}, float {value} {_AGENT} monotonic, "
-            f"align 4, {_HERE}, !amdgpu.ignore.denormal.mode !0"
+            f"align 4, {_known(space)}, !amdgpu.ignore.denormal.mode !0"
         )
         return Val(lane.fn.emit_new(f"bitcast float {ref} to i32"), 32, False)
     return _loop(lane, at, op, what, operand)
@@ -135,7 +153,7 @@ def _loop(lane: Lane, at: tuple[str, int], op: str, what: Element, operand: Val)
     new = joined(lane, parts)
     pair = fn.emit_new(
         f"cmpxchg ptr addrspace({space}) {ptr}, {kind} {old.ref}, {kind} {new.ref} "
-        f"{_AGENT} monotonic monotonic, align {what.size}, {_HERE}"
+        f"{_AGENT} monotonic monotonic, align {what.size}, {_known(space)}"
     )
     fn.do(f"{seen} = extractvalue {{{kind}, i1}} {pair}, 0")
     hit = fn.emit_new(f"extractvalue {{{kind}, i1}} {pair}, 1")

@@ -215,6 +215,8 @@ class Blocks:
             integer_quotients.step(lane, ins)
         elif name in INLINE_QUOTIENTS:
             integer_quotients.step32(lane, ins)
+        elif name == "QSPC":
+            memory.space_of(lane, ins, guard)
         elif name in ATOMIC_SPACES:
             atomics.atomic(lane, ins, guard)
         elif name in ("LEPC", "ULEPC"):

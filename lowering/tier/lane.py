@@ -252,15 +252,22 @@ class Lane:
                 return self.d.extract(window(), 8 * (place - base), 32)
         pointer = self.layout.param_pointer
         if pointer is not None and pointer <= place < pointer + 8:
-            raise refused(FORM, "the address of the parameters", self.ins)
+            return self.d.extract(self._parameters(), 8 * (place - pointer), 32)
         end = self.layout.param_end
         if not self.layout.bank_pointer and end <= place < end + 8:
-            raise refused(FORM, "the address of the parameters", self.ins)
+            raise refused(FORM, "the address of the parameters' end", self.ins)
         half = self.grid.get(place)
         if half is not None:
             more = const(self.kernel.grid_workspace or 0, 64)
             return self.d.extract(self.d.add(self.bank_pointer(4), more), 32 * half, 32)
         return self.kernarg(place)
+
+    def _parameters(self) -> Val:
+        """The generic address of the parameters, or of the bank."""
+        start = Val(self.fn.emit("ptrtoint ptr addrspace(4) %karg to i64"), 64, False)
+        if self.layout.bank_pointer:
+            return start
+        return self.d.add(start, const(self.layout.param_base, 64))
 
     def bank_pointer(self, bank: int) -> Val:
         offset = self.fills.get(f"bank{bank}")

@@ -11,36 +11,25 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Final
 
 from sassxlate.disasm.containers.elf import SHT_RELA, SHT_SYMTAB, STT_FUNC, Elf
 from sassxlate.disasm.containers.line_table import parse_lines
 from sassxlate.lowering.target import Family
-from sassxlate.lowering.tier.numbers.weave import Piece
+from sassxlate.lowering.tier.numbers.far import addresses
+from sassxlate.lowering.tier.numbers.pieces import (
+    OPCODES,
+    Opcodes,
+    Piece,
+    one_source,
+    without_operands,
+)
 from sassxlate.lowering.tier.refusal import BACKEND, refused
 
 _LOW, _HIGH = 10, 11  # R_AMDGPU_REL32_LO and _HI
 _AWAY: Final = 32  # most bytes from s_getpc_b64 to the last word of its sums
-_SOP1, _SOPP, _SOPK = 0x17D, 0x17F, 0xB << 28
+_SOPK: Final = 0xB << 28
 _WORD: Final = 0xFFFFFFFF
-
-
-@dataclass(frozen=True, slots=True)
-class Opcodes:
-    """A family's SOP1 opcodes, and SOPK's for the call."""
-
-    getpc: int
-    swappc: int
-    sext_i16: int
-    call: int
-
-
-OPCODES: Final[Mapping[Family, Opcodes]] = MappingProxyType({
-    "RDNA2": Opcodes(getpc=0x1F, swappc=0x21, sext_i16=0x1A, call=0x16),
-    "RDNA3": Opcodes(getpc=0x47, swappc=0x49, sext_i16=0x0F, call=0x14),
-    "RDNA4": Opcodes(getpc=0x47, swappc=0x49, sext_i16=0x0F, call=0x14),
-})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +119,7 @@ def with_calls(found: Linked, family: Family, pieces: Sequence[Piece]) -> list[P
     for piece in pieces:
         inside = range(piece.at, piece.at + len(piece.data), 4)
         low = next((found.distances[at] for at in inside if at in found.distances), None)
-        op = _scalar(piece.data)
+        op = one_source(piece.data)
         if low is not None:
             if low:
                 _drop_start(out, ops)
@@ -139,24 +128,18 @@ def with_calls(found: Linked, family: Family, pieces: Sequence[Piece]) -> list[P
             out.append(_call(piece, found, ops))
         else:
             out.append(piece)
-    if any(_scalar(p.data) in (ops.swappc, ops.getpc) for p in out):
-        raise refused(BACKEND, "calls beside addresses of code")
+    if addresses(out, ops):
+        raise refused(BACKEND, "addresses of code of another form")
     return out
-
-
-def _scalar(data: bytes) -> int | None:
-    """The opcode of an instruction with one scalar source."""
-    word = int.from_bytes(data[:4], "little")
-    return word >> 8 & 0xFF if word >> 23 == _SOP1 and data else None
 
 
 def _drop_start(out: list[Piece], ops: Opcodes) -> None:
     """Takes out the s_getpc_b64 before the first of two sums, and RDNA4's sign extension."""
     for n in range(len(out) - 1, max(len(out) - 5, -1), -1):
-        op = _scalar(out[n].data)
+        op = one_source(out[n].data)
         if op in (ops.getpc, ops.sext_i16):
             out[n] = replace(out[n], data=b"", text="")
-        elif int.from_bytes(out[n].data[:4], "little") >> 23 != _SOPP:
+        elif without_operands(out[n].data) is None:
             break
         if op == ops.getpc:
             return

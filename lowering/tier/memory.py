@@ -9,6 +9,7 @@ size: CUDA reports an error otherwise.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 from sassxlate.disasm.sass.instruction import Const, Instruction, Mem, Pred, Reg, RegRef
 from sassxlate.disasm.sass.semantics.memory.memory import place, shape, size_of, width_of
@@ -60,6 +61,26 @@ def _shared(lane: Lane, mem: Mem, more: int) -> str:
     if offset.const == 0:
         return base
     return lane.fn.emit(f"getelementptr i8, ptr addrspace(3) {base}, i32 {offset.ref}")
+
+
+def is_in(lane: Lane, address: str, space: Literal["shared", "private"]) -> Val:
+    """Whether a generic address is in shared memory or on the lane's stack."""
+    name = f"i1 @llvm.amdgcn.is.{space}"
+    lane.module.declare(f"{name}(ptr)")
+    return Val(lane.fn.emit(f"call {name}(ptr {address})"), 1, False)
+
+
+def space_of(lane: Lane, ins: Instruction, guard: Guard) -> None:
+    """QSPC: whether a generic address is in shared (S), local (L) or global (G) memory; none is in
+    another block's shared memory (D), as clusters have one block."""
+    which = [m for m in "SLGD" if ins.has(m)]
+    if len(which) != 1 or set(ins.modifiers) - {"E", *which} or lane.wants("Rd"):
+        raise refused(FORM, "this form of QSPC", ins)
+    address, _ = pointer(lane, "generic")
+    shared, private = (is_in(lane, address, space) for space in ("shared", "private"))
+    d = lane.d
+    hit = {"S": shared, "L": private, "G": d.not_(d.or_(shared, private)), "D": const(0, 1)}
+    lane.give_pred("Pu", hit[which[0]], guard)
 
 
 def load(lane: Lane, at: tuple[str, int], size: int, order: str | None, volatile: bool) -> Val:
@@ -233,5 +254,5 @@ def ordered(lane: Lane) -> None:
     lane.fn.do('fence syncscope("wavefront") acq_rel')
 
 
-__all__ = ["access", "acquired", "copy", "fence", "indexed_constant", "joined", "load", "ordered",
-           "parted", "pointer", "scope", "store"]  # fmt: skip
+__all__ = ["access", "acquired", "copy", "fence", "indexed_constant", "is_in", "joined", "load",
+           "ordered", "parted", "pointer", "scope", "space_of", "store"]  # fmt: skip

@@ -108,7 +108,9 @@ def text(lane: Lane, blocks: Blocks, target: Target) -> str:
         "emissionKind: LineTablesOnly)\n"
         f"!4 = {_subprogram(NAME)}"
         '!5 = !DIFile(filename: "sass", directory: "")\n!6 = !DISubroutineType(types: !7)\n'
-        '!7 = !{null}\n!9 = !{i32 2, !"Dwarf Version", i32 4}\n' + locations + scopes
+        '!7 = !{null}\n!8 = !{i32 5, i32 6}\n!9 = !{i32 2, !"Dwarf Version", i32 4}\n'
+        + locations
+        + scopes
     )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from sassxlate.lowering.tier.numbers.pieces import OPCODES, Opcodes
 from sassxlate.lowering.tier.refusal import BACKEND, refused
 
 LITERAL: Final = 255
@@ -40,6 +41,7 @@ class Encodings:
     packed_maximum: int
     names: Mapping[str, str]  # of those that the family calls otherwise
     maximum_of_nans: bool
+    scalar: Opcodes
     dual: bool  # VOPD, s_fmaak_f32 and s_fmamk_f32
 
 
@@ -61,6 +63,7 @@ RDNA2: Final = Encodings(
     packed_maximum=0x12,
     names={},
     maximum_of_nans=False,
+    scalar=OPCODES["RDNA2"],
     dual=False,
 )  # fmt: skip
 RDNA4: Final = Encodings(
@@ -77,6 +80,7 @@ RDNA4: Final = Encodings(
     packed_maximum=0x1C,
     names={"v_max3_f32": "v_max3_num_f32", "v_pk_max_f16": "v_pk_max_num_f16"},
     maximum_of_nans=True,
+    scalar=OPCODES["RDNA4"],
     dual=True,
 )  # fmt: skip
 

@@ -14,8 +14,10 @@ from typing import Final
 
 from sassxlate.lowering.tier.families.encodings import LITERAL, Encodings, field, places
 from sassxlate.lowering.tier.numbers import stand_ins
+from sassxlate.lowering.tier.numbers.far import addresses, direct
+from sassxlate.lowering.tier.numbers.pieces import Piece, in_clause
 from sassxlate.lowering.tier.numbers.stand_ins import Real, branches
-from sassxlate.lowering.tier.numbers.weave import Calls, Piece, Woven, woven
+from sassxlate.lowering.tier.numbers.weave import Calls, Woven, woven
 from sassxlate.lowering.tier.refusal import BACKEND, refused
 
 _VECTORS: Final = 256  # sources from here on
@@ -66,17 +68,16 @@ def replaced(
     starts = {at for at, _ in spans}
     if any(p.target is not None and p.target not in starts for p in pieces):
         raise refused(BACKEND, "a branch into an instruction")
+    pieces = direct(pieces, family.scalar)
     if calls is not None:
         pieces = calls(pieces)
-    elif all(p.real is None for p in pieces):
-        return Woven(code, tuple(lines), tuple(texts))
-    elif any(t.partition(" ")[0] in stand_ins.RELATIVE for t in texts):
-        raise refused(BACKEND, "roundings beside addresses of code")
+    elif addresses(pieces, family.scalar):
+        raise refused(BACKEND, "addresses of code")
 
     def set_mode(mode: int) -> bytes:
         return struct.pack("<HH", mode, 0xBF80 | family.round_mode)
 
-    return woven(pieces, lines, set_mode)
+    return woven(pieces, lines, set_mode, family.scalar)
 
 
 def _paired(code: bytes, starts: Sequence[int], texts: Sequence[str]) -> list[str]:
@@ -112,7 +113,7 @@ def _piece(data: bytes, at: int, text: str, family: Encodings) -> Piece:
     if known != (name if name in stand_ins.STAND_INS else ""):
         raise refused(BACKEND, f"the code is not its text: {text}")
     if not known:
-        return Piece(at, data, text=text)
+        return Piece(at, data, text=text, clause=in_clause(data, family.scalar))
     real, encoded, said = _StandIn(data, name, operands.split(", "), family).real()
     return Piece(at, data, real=encoded, mode=real.mode, text=said)
 

@@ -24,6 +24,7 @@ from sassxlate.lowering.llvm.lanes import float_type
 from sassxlate.lowering.tier.numbers import bits, stand_ins
 from sassxlate.lowering.tier.numbers.extremes import Extremes, Found
 from sassxlate.lowering.tier.numbers.halves import Halves
+from sassxlate.lowering.tier.numbers.hyperbolic import tanh
 from sassxlate.lowering.tier.numbers.to_integers import of_double, of_single
 from sassxlate.lowering.tier.numbers.vectors import Vectors
 from sassxlate.lowering.tier.refusal import FORM, refused
@@ -470,7 +471,7 @@ class LaneDomain(Vectors):
         LLVM 22 folds the reciprocal of a constant without it: the argument is hidden.
         """
         if fn == "tanh":
-            raise refused(FORM, "MUFU.TANH")
+            return tanh(self, a)
         if a.width == 64 and fn not in ("rcp", "rsq"):
             raise refused(FORM, f"{fn} of binary64")
         kind = float_type(a.width, False)

@@ -20,7 +20,9 @@ from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, V
 from sassxlate.domain.interface import Round
 from sassxlate.lowering.llvm.ir_text import Function, Val
 from sassxlate.lowering.target import NULL
-from sassxlate.lowering.tier.numbers.weave import NEAREST, Calls, Piece, woven
+from sassxlate.lowering.tier.numbers.far import addresses, direct
+from sassxlate.lowering.tier.numbers.pieces import NEAREST, OPCODES, Piece, in_clause
+from sassxlate.lowering.tier.numbers.weave import Calls, woven
 from sassxlate.lowering.tier.refusal import BACKEND, refused
 
 Operation: TypeAlias = Literal["add", "mul", "fma"]
@@ -62,7 +64,7 @@ CANONICAL: Final = MappingProxyType({"v_max3_f32": (I(0x7FFFFFFF),) * 2,
 SINGLE, DOUBLE, TRIPLE = "v_sad_u8", "v_qsad_pk_u16_u8", "v_mqsad_u32_u8"
 STAND_INS: Final = frozenset({*FUSED_REAL, SINGLE, DOUBLE, TRIPLE})
 DRAIN = "s_incperflevel"  # a wait for stores, of the same size
-RELATIVE = ("s_getpc_b64", "s_call_b64", "s_setpc_b64", "s_swappc_b64")
+RELATIVE = ("s_getpc_b64", "s_swappc_b64")  # what has to do with addresses of code
 
 
 def _call(fn: Function, name: str, kind: str, *args: Val) -> Val:
@@ -201,6 +203,7 @@ def replaced(
 ) -> tuple[bytes, tuple[tuple[int, int], ...]]:
     """Machine code with the real instructions, and its table of lines (offset, line).  ``calls``:
     resolves those of functions."""
+    ops = OPCODES["RDNA3"]
     insts: list[tuple[int, Inst]] = []
     at = 0
     while at < len(code):
@@ -210,10 +213,8 @@ def replaced(
             inst, size = decode(code, at)
         insts.append((at, inst))
         at += size
-    if calls is None and not any(i.op in STAND_INS for _, i in insts):
+    if calls is None and not any(i.op in STAND_INS or i.op in RELATIVE for _, i in insts):
         return code, tuple(lines)
-    if calls is None and any(i.op in RELATIVE for _, i in insts):
-        raise refused(BACKEND, "roundings beside addresses of code")
     ends = [*(at for at, _ in insts[1:]), len(code)]
     pieces: list[Piece] = []
     for (at, inst), end in zip(insts, ends, strict=True):
@@ -222,8 +223,14 @@ def replaced(
             real, stood_for = _real(inst)
             pieces.append(Piece(at, data, real=encode(stood_for), mode=real.mode))
         else:
-            pieces.append(Piece(at, data, branch_target(inst, at) if branches(inst.op) else None))
-    done = woven(pieces if calls is None else calls(pieces), lines, _set)
+            target = branch_target(inst, at) if branches(inst.op) else None
+            pieces.append(Piece(at, data, target, clause=in_clause(data, ops)))
+    pieces = direct(pieces, ops)
+    if calls is not None:
+        pieces = calls(pieces)
+    elif addresses(pieces, ops):
+        raise refused(BACKEND, "addresses of code")
+    done = woven(pieces, lines, _set, ops)
     return done.code, done.lines
 
 

@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final, TypeAlias
 
+from sassxlate.lowering.tier.numbers import far
+from sassxlate.lowering.tier.numbers.pieces import NEAREST, Opcodes, Piece
 from sassxlate.lowering.tier.refusal import BACKEND, refused
 
-NEAREST: Final = 0
-_REACH: Final = 1 << 15  # words that a branch goes forward; one more backward
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """An instruction at its offset.  ``target`` is the offset that a branch goes to; ``real`` what
-    it stands for, which needs the rounding mode ``mode``.  ``text`` is what a listing has."""
-
-    at: int
-    data: bytes
-    target: int | None = None
-    real: bytes | None = None
-    mode: int = NEAREST
-    text: str = ""
-
+_NOWHERE: Final = 0  # the line of what is no instruction of SASS
 
 # Resolves the calls of functions; an instruction that is left out has no bytes.
 Calls: TypeAlias = "Callable[[Sequence[Piece]], list[Piece]]"
@@ -43,20 +31,18 @@ def woven(
     pieces: Sequence[Piece],
     lines: Iterable[tuple[int, int]],
     set_mode: Callable[[int], bytes],
+    ops: Opcodes,
 ) -> Woven:
     """The instructions, which follow each other, with the real ones in their places; a change of
-    the mode stays for the next one if that needs the same and no branch goes to it.
+    the mode stays for the next one if that needs the same and no branch goes to it.  Branches that
+    do not reach any more go over islands.
 
-    Raises Refused SX0464 if a branch does not reach any more.
+    Raises Refused SX0464 if these do not suffice.
     """
-    places: dict[int, int] = {}  # of old offsets
     out: list[Piece] = []  # with their old offsets
     targets = {p.target for p in pieces}
-    back = set_mode(NEAREST)
-    here, mode, end = 0, NEAREST, 0
+    mode = NEAREST
     for piece in pieces:
-        places[piece.at] = here
-        end = piece.at + len(piece.data)
         new = [piece]
         if piece.real is not None:
             new = [Piece(piece.at, piece.real, text=piece.text)]
@@ -67,34 +53,74 @@ def woven(
                     _change(piece.at, 0, set_mode),
                 ]
                 if mode == piece.mode and piece.at not in targets:  # it follows one with this mode
-                    here -= len(back)
                     out.pop()
-                    places[piece.at] = here
                     new = new[1:]
         mode = piece.mode
         out += new
-        here += sum(len(p.data) for p in new)
-    places[end] = here
-    starts = sorted(places)
+    places = _places(out)
+    if any(not _reaches(p, at, places) for p, at in zip(out, _offsets(out), strict=False)):
+        out = far.with_islands(out, ops)
+        places = _places(out)
+    begins = sorted(at for at in places if at >= 0)
+    rows = {places[begins[bisect_right(begins, at) - 1]]: line for at, line in lines}
     return Woven(
-        b"".join(_moved(piece, places) for piece in out),
-        tuple((places[starts[bisect_right(starts, at) - 1]], line) for at, line in lines),
+        b"".join(_moved(p, at, places) for p, at in zip(out, _offsets(out), strict=False)),
+        tuple(_rows(out, rows)),
         tuple(piece.text for piece in out if piece.data),
     )
+
+
+def _offsets(pieces: Iterable[Piece]) -> Iterator[int]:
+    """The new offset of each, and of the end."""
+    return accumulate((len(p.data) for p in pieces), initial=0)
+
+
+def _places(pieces: Sequence[Piece]) -> dict[int, int]:
+    """The new offset of the first at each old one."""
+    places: dict[int, int] = {}
+    for piece, here in zip(pieces, _offsets(pieces), strict=False):
+        places.setdefault(piece.at, here)
+    return places
+
+
+def _rows(pieces: Sequence[Piece], rows: Mapping[int, int]) -> Iterator[tuple[int, int]]:
+    """The table of lines, with the islands, which are of no line."""
+    line, before = _NOWHERE, False
+    for piece, at in zip(pieces, _offsets(pieces), strict=False):
+        if not piece.data:
+            continue
+        if at in rows:
+            line = rows[at]
+        island = piece.at < 0
+        if at in rows or island != before:
+            yield at, _NOWHERE if island else line
+        before = island
 
 
 def _change(at: int, mode: int, set_mode: Callable[[int], bytes]) -> Piece:
     return Piece(at, set_mode(mode), text=f"s_round_mode {mode:#x}")
 
 
-def _moved(piece: Piece, places: dict[int, int]) -> bytes:
-    """Its bytes; a branch has its distance, in words from its end, in bits 15:0."""
+def _words(piece: Piece, here: int, places: Mapping[int, int]) -> int:
+    """A branch's distance, from its end."""
+    to = None if piece.target is None else places.get(piece.target)
+    if to is None:
+        raise refused(BACKEND, "a branch into an instruction")
+    return (to - here - 4) // 4
+
+
+def _reaches(piece: Piece, here: int, places: Mapping[int, int]) -> bool:
+    return piece.target is None or -far.REACH <= _words(piece, here, places) < far.REACH
+
+
+def _moved(piece: Piece, here: int, places: Mapping[int, int]) -> bytes:
+    """Its bytes; a branch has its distance in bits 15:0."""
     if piece.target is None:
         return piece.data
-    words = (places[piece.target] - places[piece.at] - 4) // 4
-    if not -_REACH <= words < _REACH:
+    if not _reaches(piece, here, places):
         raise refused(BACKEND, "a branch too far")
+    words = _words(piece, here, places)
     return (words & 0xFFFF).to_bytes(2, "little") + piece.data[2:]
 
 
-__all__ = ["NEAREST", "Calls", "Piece", "Woven", "woven"]
+__all__ = ["Calls", "Woven", "woven"]
