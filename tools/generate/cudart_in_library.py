@@ -340,24 +340,28 @@ def pattern_of(code: bytes, fields: tuple[int, ...]) -> bytes:
 def with_bodies(block: Block, bodies: dict[str, bytes]) -> Block:
     """The block with those of its absent functions whose code it has once, but for relative
     fields, as the shared runtime has it under their names."""
-    entries, masks, found = list(block.entries), list(block.masks), set[str]()
     for name in block.absent:
         body = bodies.get(name, b"")
         if len(body) < _LONG:
             continue
-        fields = relative_fields(body)
-        places = list(re.finditer(pattern_of(body, fields), block.text))
-        if len(places) != 1 or places[0].start() % ANCHOR_STEP:
-            continue
-        start, end = places[0].span()
-        found.add(name)
-        entries.append((start, name))
-        # What is known of it is no longer masked.
-        outer = [(low, min(high, start)) for low, high in masks if low < start]
-        outer += [(max(low, end), high) for low, high in masks if high > end]
-        masks = sorted([*outer, *((start + at, start + at + 4) for at in fields)])
-    absent = tuple(name for name in block.absent if name not in found)
-    return replace(block, entries=tuple(sorted(entries)), masks=merge(masks), absent=absent)
+        places = list(re.finditer(pattern_of(body, relative_fields(body)), block.text))
+        if len(places) == 1 and places[0].start() % ANCHOR_STEP == 0:
+            block = unmasked(block, name, places[0].start(), body)
+    return block
+
+
+def unmasked(block: Block, name: str, start: int, body: bytes) -> Block:
+    """The block with one more entry, of which all but the relative fields is known."""
+    end = start + len(body)
+    outer = [(low, min(high, start)) for low, high in block.masks if low < start]
+    outer += [(max(low, end), high) for low, high in block.masks if high > end]
+    inner = ((start + at, start + at + 4) for at in relative_fields(body))
+    return replace(
+        block,
+        entries=tuple(sorted((*block.entries, (start, name)))),
+        masks=merge([*outer, *inner]),
+        absent=tuple(n for n in block.absent if n != name),
+    )
 
 
 def agreed(placed: dict[int, int], other: dict[int, int]) -> dict[int, int]:
@@ -383,9 +387,27 @@ def derive(
     public = len(archive.block.entries)
     if len(entries) * 2 <= public:
         raise SignatureError(f"only {len(entries)} of {public} public functions are there")
+    block = span_of(archive, placed)
+    quiet = quiet_places(archive, placed, code, block)
+    found = lay_out(archive, placed, entries, quiet, code)
+    return found, found.absent
+
+
+def span_of(archive: Archive, placed: dict[int, int]) -> range:
+    """From the first function that was found to the end of the last one."""
+    last = max(placed)
+    return range(placed[min(placed)], placed[last] + dict(archive.functions)[last])
+
+
+def lay_out(
+    archive: Archive, placed: dict[int, int], entries: set[int], quiet: set[int], code: bytes
+) -> Block:
+    """The block in ``code``: what was found of the archive, with the archive's masks; the rest is
+    masked."""
     order = sorted(placed)
     sizes = dict(archive.functions)
-    first, last = placed[order[0]], placed[order[-1]] + sizes[order[-1]]
+    block = span_of(archive, placed)
+    first = block.start
     masks: list[tuple[int, int]] = []
     end = first
     for start in order:
@@ -402,15 +424,13 @@ def derive(
             if low < high:  # the first one may end before
                 masks.append((low - start + there, high - start + there))
     names = dict(archive.block.entries)
-    absent = tuple(names[start] for start in sorted(names) if start not in entries)
-    block = Block(
-        code[first:last],
+    return Block(
+        code[first : block.stop],
         merge((max(0, low - first), high - first) for low, high in masks),
         tuple(sorted((placed[start] - first, names[start]) for start in entries)),
-        tuple(sorted(at - first for at in quiet_places(archive, placed, code, range(first, last)))),
-        absent,
+        tuple(sorted(at - first for at in quiet)),
+        tuple(names[start] for start in sorted(names) if start not in entries),
     )
-    return block, absent
 
 
 def executable(library: bytes) -> bytes:
