@@ -31,7 +31,7 @@ sweep: ## the long ones: hours
 witness: ## fetches AMD's userland and LLVM's tools (200 MB, into the user's cache), runs all tests that need them
 	$(BIN)/python -m tools.rocm fetch
 	$(BIN)/pytest -q -m "sweep or not sweep" tests/tools/test_rocm.py tests/tools/test_judge.py \
-		tests/tools/test_memory_order.py tests/runtime_shim/native/kfd
+		tests/tools/test_memory_order.py tests/runtime_shim/native/kfd tests/runtime_shim/native/hipblas
 
 lint: ## ruff, its format, and who may import whom
 	$(BIN)/ruff check .

@@ -24,7 +24,9 @@ from sassxlate.errors import ShimError, UsageError
 # and cuBLASLt); and those that do unless something else is said: NVIDIA's own refuse to work here.
 REPLACEABLE = ("cufft", "cublas")
 REPLACED = ("cufft", "cublas")
-REPLACED_ON_CARDS = ("cufft",)  # our cuBLAS works on the emulated device alone
+REPLACED_ON_CARDS = ("cufft",)  # and cublas, where hipBLAS is found (hip_blas.py)
+# The folders of those that are other libraries on a card.
+_ON_CARDS = {"cublas": "hipblas"}
 
 # The capabilities whose code can be read (disasm.sass.tables, which is no cheap import).
 _CAPABILITIES = ("75", "80", "86", "87", "88", "89", "90", "100", "101", "103", "110", "120", "121")
@@ -230,9 +232,15 @@ def capability(text: str) -> str:
     return f"{found[1]}.{found[2]}"
 
 
-def defaults(card: bool) -> tuple[str, ...]:
-    """The libraries that are replaced where ``--replace`` is not given."""
-    return REPLACED_ON_CARDS if card else REPLACED
+def defaults(card: bool, hipblas: bool = False) -> tuple[str, ...]:
+    """The libraries that are replaced where ``--replace`` is not given, on a card or without one;
+    ``hipblas``: whether there is a hipBLAS for the card."""
+    return REPLACED_ON_CARDS if card and not hipblas else REPLACED
+
+
+def folders(replaced: Sequence[str], card: bool) -> tuple[str, ...]:
+    """The folders of the libraries that carry out what is replaced, on a card or without one."""
+    return tuple(_ON_CARDS.get(word, word) if card else word for word in replaced)
 
 
 def host_blas() -> Path | None:
@@ -253,7 +261,10 @@ def environment(
     """The application's environment: ``base``, our libraries first, and ``settings``."""
     result = {**base, **settings}
     # A `run` inside of another one gets what its own options say, not the outer one's libraries.
-    every = {str(folder) for folder in (libraries, *(libraries / r for r in REPLACED))}
+    every = {
+        str(folder)
+        for folder in (libraries, *(libraries / r for r in (*REPLACED, *_ON_CARDS.values())))
+    }
     # The dynamic linker reads the first, our preloaded library the second.
     ours = [str(folder) for folder in (libraries, *(libraries / r for r in replaced))]
     result["SASSXLATE_REPLACE"] = ",".join(replaced) or "none"

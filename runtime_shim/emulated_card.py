@@ -250,6 +250,8 @@ def emulated_card(target: str) -> EmulatedCard:
         userland,
         {
             **userland.settings(),
+            # ROCr copies large code objects, as rocBLAS's, by a kernel of its own with 64 lanes.
+            "HSA_CO_DMACOPY_SIZE": os.environ.get("HSA_CO_DMACOPY_SIZE", "2147483647"),
             "SASSXLATE_CARD": str(folder(target, processors, memory)),
             "SASSXLATE_DEVICE_MEMORY": str(memory),
             "SASSXLATE_MULTIPROCESSORS": str(processors),

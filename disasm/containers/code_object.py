@@ -108,7 +108,8 @@ class Image:
     """The segments and names of a linked code object; ``sections`` maps a name to (address, size).
 
     ``symbols`` are the defined functions and objects, ``metadata`` the note's MessagePack, empty
-    if there is no note.
+    if there is no note, ``more_metadata`` that of further notes: a file that was linked of
+    assembled kernels, as rocBLAS's, has one for each of them.
     """
 
     version: int
@@ -117,6 +118,7 @@ class Image:
     metadata: bytes
     sections: dict[str, tuple[int, int]]
     machine: str
+    more_metadata: tuple[bytes, ...] = ()
 
     def at(self, address: int, size: int) -> bytes:
         """Bytes of the loaded image.
@@ -255,31 +257,33 @@ def read_image(data: bytes) -> Image:
             if s.shndx and s.kind in (STT_FUNC, STT_OBJECT)
         )  # fmt: skip
         sections = {s.name: (s.addr, s.size) for s in elf.sections}
-        return Image(version, segments, symbols, metadata, sections, machine)
+        first = metadata[0] if metadata else b""
+        return Image(version, segments, symbols, first, sections, machine, metadata[1:])
 
 
-def _segments(elf: Elf) -> tuple[tuple[LoadedSegment, ...], bytes]:
-    """(what is loaded, the metadata).  Each byte of the file is loaded once, and is in one note:
-    otherwise 65,535 headers could demand as many copies of the file."""
+def _segments(elf: Elf) -> tuple[tuple[LoadedSegment, ...], tuple[bytes, ...]]:
+    """(what is loaded, the metadata notes).  Each byte of the file is loaded once, and is in one
+    note: otherwise 65,535 headers could demand as many copies of the file."""
     for kind, what in ((PT_LOAD, "segments"), (PT_NOTE, "notes")):
         if sum(s.filesz for s in elf.segments if s.type == kind) > len(elf.data):
             raise _bad(f"its {what} share bytes")
     found: list[LoadedSegment] = []
-    metadata = b""
+    metadata: list[bytes] = []
     for segment in elf.segments:
         if segment.type == PT_LOAD:
             if segment.memsz < segment.filesz:
                 raise _bad("a segment is larger in the file than in memory")
             body = bytes(elf.slice(segment.offset, segment.filesz, "a segment"))
             found.append(LoadedSegment(segment.vaddr, body, segment.memsz, segment.flags))
-        elif segment.type == PT_NOTE and not metadata:
-            metadata = _metadata(elf.slice(segment.offset, segment.filesz, "the notes"))
-    return tuple(found), metadata
+        elif segment.type == PT_NOTE:
+            metadata += _metadata(elf.slice(segment.offset, segment.filesz, "the notes"))
+    return tuple(found), tuple(metadata)
 
 
-def _metadata(notes: memoryview) -> bytes:
-    """The description of the AMDGPU metadata note, empty if there is none."""
+def _metadata(notes: memoryview) -> list[bytes]:
+    """The descriptions of the AMDGPU metadata notes."""
     at = 0
+    found: list[bytes] = []
     while at + _NOTE.size <= len(notes):
         name_size, size, kind = _NOTE.unpack_from(notes, at)
         name_at = at + _NOTE.size
@@ -288,6 +292,6 @@ def _metadata(notes: memoryview) -> bytes:
             raise _bad("the file ends inside a note")
         owner = bytes(notes[name_at : name_at + len(NOTE_OWNER)])
         if owner == NOTE_OWNER and kind == NOTE_METADATA:
-            return bytes(notes[body_at : body_at + size])
+            found.append(bytes(notes[body_at : body_at + size]))
         at = body_at + size + -size % 4
-    return b""
+    return found

@@ -251,6 +251,11 @@ def read(data: bytes) -> CodeObject:
     if not isinstance(metadata, dict):
         raise EncodeError("SX0534", "the metadata is not a map")
     rows = _metadata_kernels(metadata)
+    for note in image.more_metadata:
+        more = unpack_metadata(note)
+        if not isinstance(more, dict):
+            raise EncodeError("SX0534", "the metadata is not a map")
+        rows |= _metadata_kernels(more)
     symbols = {s.name: s for s in image.symbols if s.name.endswith(".kd") and s.kind == STT_OBJECT}
     kernels = tuple(_kernel(s, image, target, text, rows) for s in symbols.values())
     return CodeObject(image.version, kernels, code, text[0], image, metadata, target)

@@ -20,7 +20,7 @@ from sassxlate.cli.grammar import Command
 from sassxlate.cli.options import printing_options, target_option
 from sassxlate.errors import SassxlateError
 from sassxlate.output import print_json
-from sassxlate.runtime_shim import paths, rocm
+from sassxlate.runtime_shim import hip_blas, paths, rocm
 from sassxlate.runtime_shim.application import (
     REPLACED,
     REPLACED_ON_CARDS,
@@ -53,6 +53,10 @@ _LIBRARIES = (
     "cublas/libcublas.so.13",
     "cublas/libcublasLt.so.12",
     "cublas/libcublasLt.so.13",
+    "hipblas/libcublas.so.12",
+    "hipblas/libcublas.so.13",
+    "hipblas/libcublasLt.so.12",
+    "hipblas/libcublasLt.so.13",
 )
 # Packages that running programs needs, and the modules that they provide.
 _REQUIRED = {
@@ -151,7 +155,7 @@ def _replaced() -> Check:
     """Which of NVIDIA's libraries `run` puts ours in place of."""
     words = ", ".join(REPLACED)
     cards = ", ".join(REPLACED_ON_CARDS)
-    detail = f"{words} (on an AMD card {cards}): NVIDIA's own refuse to work here"
+    detail = f"{words} (on an AMD card {cards}, and cublas with hipBLAS): NVIDIA's own refuse here"
     if host_blas() is None:
         detail += "; this NumPy brings no OpenBLAS for cublas (SASSXLATE_BLAS names another)"
     return Check("replaced libraries", "ok", f"{detail} (run --replace LIST, or none)")
@@ -223,7 +227,7 @@ def _hip(target: str) -> Check:
     if found.path is None:
         return Check("AMD HIP", "optional", found.reason, fix)
     some = f"; GPUs {found.visible} of it" if found.visible else ""
-    return Check("AMD HIP", "ok", f"{found.path} takes {target} code{some}")
+    return Check("AMD HIP", "ok", f"{found.path} takes {target} code{some}{_hip_blas(found.path)}")
 
 
 def _rocm() -> Check:
@@ -233,7 +237,14 @@ def _rocm() -> Check:
     except SassxlateError as error:
         fix = "in a checkout, python -m tools.rocm fetch; or install ROCm"
         return Check("ROCm", "optional", error.message, fix)
-    return Check("ROCm", "ok", f"{found.name}: {found.hip} (run --emulated-card)")
+    blas = _hip_blas(str(found.hip))
+    return Check("ROCm", "ok", f"{found.name}: {found.hip} (run --emulated-card){blas}")
+
+
+def _hip_blas(hip: str) -> str:
+    """Which hipBLAS carries cuBLAS out beside a HIP library."""
+    found = hip_blas.find(hip)
+    return f"; cublas by {found}" if found else "; no hipBLAS, so cublas is not replaced there"
 
 
 def _found_hip(target: str) -> str:

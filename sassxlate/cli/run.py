@@ -24,7 +24,7 @@ from sassxlate.errors import SassxlateError, UsageError
 from sassxlate.files import replace_file
 from sassxlate.llm.engine.choose import TIER
 from sassxlate.lowering.report.pages import begin
-from sassxlate.runtime_shim import application, hip_probe, paths, trusted
+from sassxlate.runtime_shim import application, hip_blas, hip_probe, paths, trusted
 from sassxlate.runtime_shim.cache import hybrid, runs
 from sassxlate.runtime_shim.cache.store import AREAS, Cache, key_of, size_cap
 from sassxlate.runtime_shim.cache.tag import cache_tag
@@ -78,7 +78,7 @@ EXIT_REFUSED = 3
     "--replace",
     metavar="LIST",
     help="NVIDIA's libraries that ours take the place of (cufft, cublas), with commas; or none. "
-    "Default: both, and on an AMD card cufft.",
+    "Default: both; on an AMD card cublas only where hipBLAS is found.",
 )
 @click.option(
     "--tier",
@@ -239,8 +239,13 @@ def command(
         settings["HIP_VISIBLE_DEVICES"] = found.visible
     if card is None:
         settings["SASSXLATE_DEVICES"] = found.devices if found else ""
-    replaced = application.defaults(card=hip is not None) if chosen is None else chosen
-    if "cublas" in replaced and not os.environ.get("SASSXLATE_BLAS"):
+    hipblas = hip_blas.find(hip) if hip is not None else None
+    if chosen is None:
+        chosen = application.defaults(hip is not None, hipblas is not None)
+    folders = application.folders(chosen, card=hip is not None)
+    if hipblas is not None:
+        settings[hip_blas.VARIABLE] = str(hipblas)
+    if "cublas" in folders and not os.environ.get("SASSXLATE_BLAS"):
         blas = application.host_blas()
         if blas is not None:
             settings["SASSXLATE_BLAS"] = str(blas)
@@ -269,7 +274,7 @@ def command(
         # Its start overlaps with the application's; a program that ran before needs no service.
         with suppress(SassxlateError):  # the libraries start it where this fails, and say why
             client.spawn(socket, cache, wanted, changed)
-    env = application.environment(os.environ, libraries, settings, replaced)
+    env = application.environment(os.environ, libraries, settings, folders)
     program, words = path, [app]
     if card is not None:
         program, words = card.start(app, path, env)

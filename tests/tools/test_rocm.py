@@ -77,7 +77,21 @@ def test_not_fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         folder.root("5.0")
 
 
-@pytest.mark.parametrize("version", packages.VERSIONS)
+def test_code_for_other_processors_is_left_out(mirror: Path, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    for name in ("a_gfx1100.co", "a_gfx90a.co", "a_fallback.dat"):
+        (tree / "usr" / name).write_text(name)
+    subprocess.run(["dpkg-deb", "-b", str(tree), str(mirror)], check=True, capture_output=True)
+    package = packages.Package(
+        mirror.name, mirror.stat().st_size, hashlib.sha256(mirror.read_bytes()).hexdigest()
+    )
+    folder.VERSIONS["1"] = (package,)
+    place = folder.fetch("1")
+    kept = {file.name for file in (place / "usr").iterdir()}
+    assert kept == {"file", "a_gfx1100.co", "a_fallback.dat"}
+
+
+@pytest.mark.parametrize("version", [v for v in packages.VERSIONS if v not in packages.ADDITIONS])
 def test_its_loader_runs_programs(version: str) -> None:
     if not folder.present(version):
         pytest.skip(f"ROCm {version} is not in {folder.root(version)}: python -m tools.rocm fetch")

@@ -6,7 +6,7 @@ import click
 
 from sassxlate.errors import SassxlateError
 from tools.rocm import folder
-from tools.rocm.packages import VERSIONS
+from tools.rocm.packages import ADDITIONS, VERSIONS
 
 
 @click.group()
@@ -17,8 +17,8 @@ def main() -> None:
 @main.command()
 @click.argument("versions", nargs=-1)
 def fetch(versions: tuple[str, ...]) -> None:
-    """Fetch and unpack VERSIONS (default: all)."""
-    for version in versions or tuple(VERSIONS):
+    """Fetch and unpack VERSIONS (default: all but those of libraries that come on top)."""
+    for version in versions or [name for name in VERSIONS if name not in ADDITIONS]:
         click.echo(folder.fetch(version))
 
 

@@ -72,6 +72,7 @@ def fetch(version: str) -> Path:
             fresh.mkdir()
             for file in files:
                 _unpack(file, fresh)
+            _leave_one_processor(fresh)
             (fresh / READY).write_text(_stamp(version))
             shutil.rmtree(place, ignore_errors=True)
             fresh.rename(place)
@@ -119,6 +120,13 @@ def _unpack(file: Path, into: Path) -> None:
     )
     if done.returncode:
         raise ShimError("SX0862", f"dpkg-deb -x {file.name}: {done.stderr.strip()}")
+
+
+def _leave_one_processor(folder: Path) -> None:
+    """Removes code objects for processors that the emulated card is not: gigabytes of rocBLAS's."""
+    for file in folder.rglob("*gfx*"):
+        if file.is_file() and "gfx1100" not in file.name:
+            file.unlink()
 
 
 def loader(version: str) -> list[str]:

@@ -123,6 +123,7 @@ _LLVM_22 = Package(
     "4c4a1219e6d3b38024f13d1781f398dc1ebeca759a3bafd2cc9dc9366e6f741e",
 )
 LLVM_TOOLS = "llvm-22.1.8"  # llc and llvm-mc with all targets
+BLAS = "blas-6.4.4"  # hipBLAS and rocBLAS for 6.4.3, and hipBLAS's headers
 
 VERSIONS: dict[str, tuple[Package, ...]] = {
     "6.4.3": (
@@ -186,4 +187,29 @@ VERSIONS: dict[str, tuple[Package, ...]] = {
             "a9dbfd339bdd79a3469cb3052ae4d29c9453fa990924e495d0f4bd7a24bdb9ce",
         ),
     ),
+    BLAS: (
+        Package(
+            "r/roctracer/libroctx64-4_6.4.1-1_amd64.deb",
+            4_992,
+            "06fa12acc9eb81428231bc0ff98be4c1f1adab57d4d194da36fe697ea214ddec",
+        ),
+        Package(
+            "r/rocblas/librocblas4_6.4.4-4_amd64.deb",
+            280_155_896,
+            "05613a07d3fba2feaa8b81a86a22bc142dd4fb6630c44c416883a33bf22a1cdb",
+        ),
+        Package(
+            "h/hipblas/libhipblas2_6.4.4-1_amd64.deb",
+            161_008,
+            "eacf73ea0ab529df209fe4cdca19675fd5513a656f50d6d9cdcb5438a0d5894c",
+        ),
+        Package(
+            "h/hipblas/libhipblas-dev_6.4.4-1_amd64.deb",
+            86_500,
+            "1d5cb2208dc7f4f42d88cb056af7d5158261c65ce79228a960a723023e31658c",
+        ),
+    ),
 }
+
+# What another version is used with, without a loader of its own; fetched only by its name.
+ADDITIONS = (BLAS,)

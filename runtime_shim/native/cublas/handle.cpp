@@ -5,8 +5,6 @@
 #include <cstdio>
 #include <string>
 
-#include "host_blas.h"
-
 using sx::cublas::with_handle;
 
 namespace {
@@ -36,13 +34,12 @@ SX_API cublasStatus cublasCreate_v2(cublasHandle *handle) {
   if (!handle) return CUBLAS_STATUS_INVALID_VALUE;
   *handle = nullptr;
   if (const cublasStatus status = sx::cublas::ready()) return status;
-  *handle = sx::cublas::Handles<cublasContext>::take();
-  return *handle ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
+  return sx::cublas::Handles<cublasContext>::make(handle);
 }
 
 SX_API cublasStatus cublasDestroy_v2(cublasHandle handle) {
   if (!handle || handle->live != sx::cublas::kLive || handle->owner != sx::cublas::kOwnBlas) return CUBLAS_STATUS_NOT_INITIALIZED;
-  sx::cublas::Handles<cublasContext>::give(handle);
+  sx::cublas::Handles<cublasContext>::unmake(handle);
   return CUBLAS_STATUS_SUCCESS;
 }
 

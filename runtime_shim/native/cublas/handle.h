@@ -22,6 +22,10 @@ struct Mark {
   explicit Mark(Owner made_by = kOwnLt) : owner(made_by) {}
   uint64_t live = kLive;
   Owner owner;
+  // On a card, hipBLAS's handle and, where a call needed it, hipBLASLt's with what destroys it.  One call at a time has them.
+  void *engine = nullptr, *light = nullptr;
+  void (*destroy_light)(void *) = nullptr;
+  std::mutex calls;
 };
 
 }  // namespace sx::cublas
@@ -40,10 +44,31 @@ using cublasHandle = cublasContext *;
 
 namespace sx::cublas {
 
+// What carries a handle's calls out, made and destroyed with it.
+cublasStatus attach(Mark &handle);
+void detach(Mark &handle);
+
 // Handles' memory is used again, and never given back: a destroyed one can be told from a live one.
 template <class T>
 class Handles {
  public:
+  // With its engine.
+  static cublasStatus make(T **handle) {
+    *handle = take();
+    if (!*handle) return CUBLAS_STATUS_ALLOC_FAILED;
+    const cublasStatus status = attach(**handle);
+    if (status != CUBLAS_STATUS_SUCCESS) {
+      give(*handle);
+      *handle = nullptr;
+    }
+    return status;
+  }
+  static void unmake(T *handle) {
+    detach(*handle);
+    give(handle);
+  }
+
+ private:
   static T *take() {
     std::lock_guard<std::mutex> guard(mutex());
     std::vector<void *> &free = list();
@@ -57,7 +82,6 @@ class Handles {
     list().push_back(handle);
   }
 
- private:
   static std::mutex &mutex() {
     static auto *const made = new std::mutex;
     return *made;
@@ -68,7 +92,7 @@ class Handles {
   }
 };
 
-// Whether the library can work here; if not, says so: an AMD card (SX0786), no BLAS (SX0785).
+// Whether the library can work here; if not, says so: no hipBLAS for an AMD card (SX0786), no BLAS of the host (SX0785).
 cublasStatus ready();
 
 // A fault that was found when work ran is told to every later call, as an illegal address is on a card.

@@ -64,7 +64,7 @@ bool counts(std::initializer_list<int64_t> numbers) {
 cublasStatus ready() {
   if (replace::enter()) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (!replace::emulated()) {
-    replace::refuse("cublas", "SX0786: cuBLAS is not replaced on an AMD card: calls that need it fail; `--device emulator` has it");
+    replace::refuse("cublas", "SX0786: this cuBLAS is the emulated device's, and there is an AMD card: calls that need it fail; `sassxlate run --replace cublas` puts hipBLAS in its place");
     return CUBLAS_STATUS_NOT_INITIALIZED;
   }
   if (!host_blas().complete) return CUBLAS_STATUS_NOT_INITIALIZED;
@@ -72,21 +72,9 @@ cublasStatus ready() {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-const char *status_name(int status) {
-  switch (status) {
-    case 0: return "CUBLAS_STATUS_SUCCESS";
-    case 1: return "CUBLAS_STATUS_NOT_INITIALIZED";
-    case 3: return "CUBLAS_STATUS_ALLOC_FAILED";
-    case 7: return "CUBLAS_STATUS_INVALID_VALUE";
-    case 8: return "CUBLAS_STATUS_ARCH_MISMATCH";
-    case 11: return "CUBLAS_STATUS_MAPPING_ERROR";
-    case 13: return "CUBLAS_STATUS_EXECUTION_FAILED";
-    case 14: return "CUBLAS_STATUS_INTERNAL_ERROR";
-    case 15: return "CUBLAS_STATUS_NOT_SUPPORTED";
-    case 16: return "CUBLAS_STATUS_LICENSE_ERROR";
-    default: return "CUBLAS_STATUS_UNKNOWN";
-  }
-}
+// The host's BLAS has no handles.
+cublasStatus attach(Mark &) { return CUBLAS_STATUS_SUCCESS; }
+void detach(Mark &) {}
 
 const float *half_values() {
   static const float *const all = [] {

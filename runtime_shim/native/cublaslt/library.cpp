@@ -2,7 +2,6 @@
 #include <atomic>
 
 #include "../cublas/handle.h"
-#include "../cublas/host_blas.h"
 
 using namespace sx;
 
@@ -17,8 +16,10 @@ SX_API cublasStatus cublasLtCreate(void **handle) {
   if (!handle) return CUBLAS_STATUS_INVALID_VALUE;
   *handle = nullptr;
   if (const cublasStatus status = cublas::ready()) return status;
-  *handle = cublas::Handles<cublas::Mark>::take();
-  return *handle ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
+  cublas::Mark *made = nullptr;
+  const cublasStatus status = cublas::Handles<cublas::Mark>::make(&made);
+  *handle = made;
+  return status;
 }
 
 SX_API cublasStatus cublasLtDestroy(void *handle) {
@@ -26,7 +27,7 @@ SX_API cublasStatus cublasLtDestroy(void *handle) {
   if (!mark || mark->live != cublas::kLive) return CUBLAS_STATUS_NOT_INITIALIZED;
   // One that cublasCreate made is that library's to destroy.
   if (mark->owner != cublas::kOwnLt) return CUBLAS_STATUS_INVALID_VALUE;
-  cublas::Handles<cublas::Mark>::give(mark);
+  cublas::Handles<cublas::Mark>::unmake(mark);
   return CUBLAS_STATUS_SUCCESS;
 }
 

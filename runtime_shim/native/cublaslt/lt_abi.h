@@ -59,9 +59,12 @@ struct Emulation {
 };
 
 // There is one algorithm.  Its configuration is kept, and changes nothing.
+constexpr uint32_t kMark = 0x53584c54;
 struct Algorithm {
   uint32_t mark, id, config[14];
 };
+// Whether a product may be given it: that algorithm, or none.
+inline bool known(const Algorithm *given) { return !given || (given->mark == kMark && given->id == 0); }
 
 struct Heuristic {
   Algorithm algorithm;

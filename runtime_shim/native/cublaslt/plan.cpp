@@ -121,6 +121,19 @@ cublasStatus not_supported(const char *format, ...) {
   return CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
+bool c_unused(const Plan &p, const void *beta) {
+  if (p.o.pointer_mode == kAlphaVectorBetaZero) return true;
+  if (p.o.pointer_mode != kHost && p.o.pointer_mode != kAlphaVectorBetaHost) return false;
+  switch (p.o.scale) {
+    case kR16F: return (*static_cast<const uint16_t *>(beta) & 0x7fff) == 0;
+    case kR32I: return *static_cast<const int32_t *>(beta) == 0;
+    case kR32F: return *static_cast<const float *>(beta) == 0;
+    case kC32F: return *static_cast<const Float2 *>(beta) == Float2();
+    case kR64F: return *static_cast<const double *>(beta) == 0;
+    default: return *static_cast<const Double2 *>(beta) == Double2();
+  }
+}
+
 bool valid(const Layout &l) {
   constexpr uint64_t kMost = uint64_t{1} << 48;
   if (l.rows > kMost || l.columns > kMost || l.batch < 0) return false;

@@ -2,6 +2,10 @@
 #pragma once
 #include "lt_abi.h"
 
+namespace sx::cublas {
+struct Mark;
+}
+
 namespace sx::lt {
 
 // What BLAS computes in.  Integers: sums of bytes' products, which double holds exactly.
@@ -19,6 +23,12 @@ struct Plan {
 // CUBLAS_STATUS_INVALID_VALUE: descriptors that contradict each other; CUBLAS_STATUS_NOT_SUPPORTED: what is not
 // implemented, with a line.  Pointers are not looked at.
 cublasStatus make_plan(const Operation *o, const Layout *a, const Layout *b, const Layout *c, const Layout *d, Plan &plan);
+
+// Whether a plan can be carried out here; CUBLAS_STATUS_NOT_SUPPORTED, with a line, where it cannot.
+cublasStatus possible(cublas::Mark &handle, const Plan &plan);
+
+// Whether the host knows that C does not count.
+bool c_unused(const Plan &plan, const void *beta);
 
 // Whether the numbers that a layout has go together.
 bool valid(const Layout &layout);

@@ -221,12 +221,8 @@ void read_source(CodeObject &code) {
   }
 }
 
-int read_metadata(CodeObject &code, Kernels kernels_wanted, std::string &why) {
-  const uint8_t *desc;
-  size_t size;
+int read_note(CodeObject &code, const uint8_t *desc, size_t size, Kernels kernels_wanted, std::string &why) {
   msgpack::Value root;
-  why = "no AMDGPU metadata note";
-  if (!code.elf.note("AMDGPU", kNoteMetadata, desc, size)) return hipErrorInvalidImage;
   why = "malformed metadata";
   if (!msgpack::parse(desc, size, root)) return hipErrorInvalidImage;
   const msgpack::Value *version = root.find("amdhsa.version");
@@ -245,6 +241,16 @@ int read_metadata(CodeObject &code, Kernels kernels_wanted, std::string &why) {
     else if (error) return error;
     code.kernels.push_back(std::move(kernel));
   }
+  return 0;
+}
+
+// A file that was linked of assembled kernels, as rocBLAS's, has a note for each of them.
+int read_metadata(CodeObject &code, Kernels kernels_wanted, std::string &why) {
+  const auto notes = code.elf.notes("AMDGPU", kNoteMetadata);
+  why = "no AMDGPU metadata note";
+  if (notes.empty()) return hipErrorInvalidImage;
+  for (const auto &[desc, size] : notes)
+    if (int error = read_note(code, desc, size, kernels_wanted, why)) return error;
   read_source(code);
   return 0;
 }

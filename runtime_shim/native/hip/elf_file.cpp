@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 #include <elf.h>
 
 namespace sx {
@@ -143,6 +144,14 @@ bool ElfFile::section_address(const char *name, uint64_t &address) const {
 }
 
 bool ElfFile::note(const char *owner, uint32_t type, const uint8_t *&desc, size_t &size) const {
+  const auto all = notes(owner, type);
+  if (all.empty()) return false;
+  std::tie(desc, size) = all.front();
+  return true;
+}
+
+std::vector<std::pair<const uint8_t *, size_t>> ElfFile::notes(const char *owner, uint32_t type) const {
+  std::vector<std::pair<const uint8_t *, size_t>> found;
   size_t owner_size = strlen(owner) + 1;
   for (const ElfSegment &segment : segments) {
     if (segment.type != PT_NOTE) continue;
@@ -153,16 +162,13 @@ bool ElfFile::note(const char *owner, uint32_t type, const uint8_t *&desc, size_
       uint64_t name_size = (uint64_t{header.n_namesz} + 3) & ~3ull;
       uint64_t desc_size = (uint64_t{header.n_descsz} + 3) & ~3ull;
       if (name_size > end - name || header.n_descsz > end - name - name_size) break;
-      if (header.n_type == type && header.n_namesz == owner_size && !memcmp(data_ + name, owner, owner_size)) {
-        desc = data_ + name + name_size;
-        size = header.n_descsz;
-        return true;
-      }
+      if (header.n_type == type && header.n_namesz == owner_size && !memcmp(data_ + name, owner, owner_size))
+        found.emplace_back(data_ + name + name_size, header.n_descsz);
       if (desc_size > end - name - name_size) break;
       at = name + name_size + desc_size;
     }
   }
-  return false;
+  return found;
 }
 
 }  // namespace sx

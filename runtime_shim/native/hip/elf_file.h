@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <string_view>
 #include <vector>
 
@@ -51,6 +52,8 @@ class ElfFile {
   bool section_address(const char *name, uint64_t &address) const;
   // Descriptor of the first note with this owner and type.
   bool note(const char *owner, uint32_t type, const uint8_t *&desc, size_t &size) const;
+  // Descriptors of all notes with this owner and type: bytes of the file and how many.
+  std::vector<std::pair<const uint8_t *, size_t>> notes(const char *owner, uint32_t type) const;
 
  private:
   struct Section {

@@ -92,7 +92,7 @@ std::mutex &unknown_mutex() {
   return *mutex;
 }
 
-// NVIDIA's libraries that ours take the place of, by their sonames, and the option's word for them.
+// NVIDIA's libraries that ours take the place of, by their sonames, and the folder of ours.
 struct Replaced {
   const char *soname, *word;
   std::vector<std::string_view> prefixes;  // of what they export
@@ -108,6 +108,10 @@ const Replaced *replaced(const Image &image) {
       {"libcublas.so.13", "cublas", {"cublas"}},
       {"libcublasLt.so.12", "cublas", {"cublasLt"}},
       {"libcublasLt.so.13", "cublas", {"cublasLt"}},
+      {"libcublas.so.12", "hipblas", {"cublas"}},
+      {"libcublas.so.13", "hipblas", {"cublas"}},
+      {"libcublasLt.so.12", "hipblas", {"cublasLt"}},
+      {"libcublasLt.so.13", "hipblas", {"cublasLt"}},
   };
   for (const Replaced &r : *all)
     if (image.soname == r.soname && replaces(r.word)) return &r;

@@ -129,16 +129,6 @@ def test_matrices(blas: Blas, letter: str) -> None:
     pc = blas.put(c)
     blas.call(f"cublas{letter}geam", N, C, m, n, alpha, blas.put(a), m, beta, blas.put(b), n, pc, m)
     close(blas.get(pc, c.shape, dtype), alpha[0] * a + beta[0] * b.conj().T, 1, dtype)
-    # No beta, as cuSOLVER passes it: B is not read, in host and in device mode.
-    device_alpha = blas.put(alpha)
-    for mode, factor in ((0, alpha), (1, device_alpha)):
-        blas.call("cublasSetPointerMode_v2", mode)
-        pc = blas.put(c)
-        blas.call(f"cublas{letter}geam", N, C, m, n, factor, blas.put(a), m, None, None, n, pc, m)
-        close(blas.get(pc, c.shape, dtype), alpha[0] * a, 1, dtype)
-    blas.call("cublasSetPointerMode_v2", 0)
-    arguments = (blas.handle, N, C, m, n, None, blas.put(a), m, None, None, n, pc, m)
-    assert blas.code(f"cublas{letter}geam", *arguments) == INVALID_VALUE
     for side, diagonal in ((0, x), (1, y)):
         blas.call(f"cublas{letter}dgmm", side, m, n, blas.put(a), m, blas.put(diagonal), 1, pc, m)
         wanted = diagonal[:, None] * a if side == 0 else a * diagonal
@@ -204,6 +194,24 @@ def test_matrices(blas: Blas, letter: str) -> None:
                 m,
             )
             close(blas.get(pc, c.shape, dtype), alpha[0] * a, 100, dtype)
+
+
+@pytest.mark.parametrize("letter", LETTERS)
+def test_geam_without_beta(blas: Blas, letter: str) -> None:
+    """As cuSOLVER calls it: B is not read, in host and in device mode."""
+    dtype = LETTERS[letter]
+    m, n = 6, 4
+    a, c = noise(1, (m, n), dtype), noise(3, (m, n), dtype)
+    alpha = one(2 - 1j if letter in "CZ" else 2, dtype)
+    device_alpha = blas.put(alpha)
+    for mode, factor in ((0, alpha), (1, device_alpha)):
+        blas.call("cublasSetPointerMode_v2", mode)
+        pc = blas.put(c)
+        blas.call(f"cublas{letter}geam", N, C, m, n, factor, blas.put(a), m, None, None, n, pc, m)
+        close(blas.get(pc, c.shape, dtype), alpha[0] * a, 1, dtype)
+    blas.call("cublasSetPointerMode_v2", 0)
+    arguments = (blas.handle, N, C, m, n, None, blas.put(a), m, None, None, n, pc, m)
+    assert blas.code(f"cublas{letter}geam", *arguments) == INVALID_VALUE
 
 
 def test_bad_arguments(blas: Blas, capfd: pytest.CaptureFixture[str]) -> None:

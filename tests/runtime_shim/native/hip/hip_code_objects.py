@@ -106,6 +106,18 @@ class Layout:
         return offset
 
 
+def _note(kernels: list[Kernel]) -> bytes:
+    described = pack(
+        {
+            "amdhsa.version": [1, 2],
+            "amdhsa.target": "amdgcn-amd-amdhsa--gfx1100",
+            "amdhsa.kernels": [k.metadata() for k in kernels],
+        }
+    )
+    note = struct.pack("<III", 7, len(described), 32) + b"AMDGPU\0\0" + described
+    return note + bytes(-len(note) % 4)
+
+
 def build(
     kernels: list[Kernel],
     globals_: dict[str, bytes] | None = None,
@@ -113,18 +125,12 @@ def build(
     flags: int = FLAGS_GFX1100,
     machine: int = MACHINE_AMDGPU,
     abi_version: int = 3,
+    apart: bool = False,
 ) -> bytes:
-    """An ELF code object of these kernels and global variables."""
+    """An ELF code object of these kernels and global variables; ``apart``: with a note of metadata
+    for each kernel, as the linker leaves those of several objects."""
     out = Layout(bytearray(64 + 56 * 2))
-    note_desc = pack(
-        {
-            "amdhsa.version": [1, 2],
-            "amdhsa.target": "amdgcn-amd-amdhsa--gfx1100",
-            "amdhsa.kernels": [k.metadata() for k in kernels],
-        }
-    )
-    note = struct.pack("<III", 7, len(note_desc), 32) + b"AMDGPU\0\0" + note_desc
-    note += bytes(-len(note) % 4)
+    note = b"".join(map(_note, [[k] for k in kernels] if apart else [kernels]))
     note_at = out.add(note, 4)
     descriptors = out.add(bytes(64 * len(kernels)), 64)
     variables: dict[str, tuple[int, int]] = {}

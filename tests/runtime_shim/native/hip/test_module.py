@@ -44,6 +44,17 @@ def test_functions_and_globals_are_found_by_name(hip: Hip) -> None:
     assert hip.hipModuleGetFunction(byref(pointer), c_void_p(module), b"ids") == 400
 
 
+def test_notes_of_several_kernels(hip: Hip) -> None:
+    """Each kernel of a file whose kernels have notes of their own, with its attributes."""
+    kernels = [Kernel(name, group_size=size) for name, size in (("a", 64), ("b", 128), ("c", 256))]
+    module = hip.load(build(kernels, apart=True))
+    for kernel in kernels:
+        value = c_int()
+        function = c_void_p(hip.function(module, kernel.name))
+        hip.ok("hipFuncGetAttribute", byref(value), 1, function)
+        assert value.value == kernel.group_size
+
+
 def test_attributes_and_occupancy(hip: Hip) -> None:
     module = hip.load(
         build([Kernel("ids", group_size=16384, private_size=40, vgprs=120, max_threads=256)])
