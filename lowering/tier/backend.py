@@ -53,14 +53,14 @@ def compiled(text: str, target: Target) -> MachineCode:
     descriptor = unpack(written, target)
     if descriptor.dynamic_stack:
         raise refused(BACKEND, "a stack whose size is not known")
-    found = linked(elf, NAME)
+    found = linked(elf, NAME, 4 if family is None else 1 << elsewhere.ALIGNED)
     calls = partial(with_calls, found, target.instructions) if found.distances else None
     note = _metadata(bytes(sections[".note"].data))
     descriptor = replace(descriptor, entry=0)
     if family is None:
         code, lines = stand_ins.replaced(found.code, found.lines, calls)
         return MachineCode(code, descriptor, note, lines)
-    texts = [text for name in found.names for text in elsewhere.instructions(assembly, name)]
+    texts = elsewhere.all_instructions(assembly, found.names)
     done = elsewhere.replaced(found.code, texts, found.lines, family, calls)
     return MachineCode(done.code, descriptor, note, done.lines, written, done.texts)
 

@@ -25,8 +25,9 @@ from sassxlate.disasm.sass.traits import (
 from sassxlate.lowering.abi.hostcalls import MNEMONIC
 from sassxlate.lowering.llvm.ir_text import Val, const
 from sassxlate.lowering.nans.reads import WIDE, Nan, made
-from sassxlate.lowering.tier import assertions, atomics, memory, others, quotients
+from sassxlate.lowering.tier import atomics, memory, others, quotients
 from sassxlate.lowering.tier.gathered import gathered
+from sassxlate.lowering.tier.host import assertions
 from sassxlate.lowering.tier.lane import LINE, Guard, Lane
 from sassxlate.lowering.tier.matrices import moves
 from sassxlate.lowering.tier.matrices.products import hmma

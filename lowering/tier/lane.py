@@ -255,19 +255,20 @@ class Lane:
             return self.d.extract(self._parameters(), 8 * (place - pointer), 32)
         end = self.layout.param_end
         if not self.layout.bank_pointer and end <= place < end + 8:
-            raise refused(FORM, "the address of the parameters' end", self.ins)
+            last = self._parameters(self.kernel.param_size - 1)
+            return self.d.extract(last, 8 * (place - end), 32)
         half = self.grid.get(place)
         if half is not None:
             more = const(self.kernel.grid_workspace or 0, 64)
             return self.d.extract(self.d.add(self.bank_pointer(4), more), 32 * half, 32)
         return self.kernarg(place)
 
-    def _parameters(self) -> Val:
-        """The generic address of the parameters, or of the bank."""
+    def _parameters(self, more: int = 0) -> Val:
+        """The generic address of the parameters, or of the bank; ``more`` bytes after it."""
         start = Val(self.fn.emit("ptrtoint ptr addrspace(4) %karg to i64"), 64, False)
         if self.layout.bank_pointer:
             return start
-        return self.d.add(start, const(self.layout.param_base, 64))
+        return self.d.add(start, const(self.layout.param_base + more, 64))
 
     def bank_pointer(self, bank: int) -> Val:
         offset = self.fills.get(f"bank{bank}")

@@ -18,6 +18,7 @@ from sassxlate.disasm.containers.line_table import parse_lines
 from sassxlate.lowering.target import Family
 from sassxlate.lowering.tier.numbers.far import addresses
 from sassxlate.lowering.tier.numbers.pieces import (
+    NOP,
     OPCODES,
     Opcodes,
     Piece,
@@ -55,9 +56,12 @@ def _number(name: str) -> int:
     return int(last)
 
 
-def linked(elf: Elf, kernel: str) -> Linked:
-    """The functions of a relocatable file.  Raises Refused SX0464 for relocations of other kinds,
-    and for functions that it does not know."""
+def linked(elf: Elf, kernel: str, align: int = 4) -> Linked:
+    """The functions of a relocatable file, each at a multiple of ``align`` bytes, with s_nop
+    before, as LLVM's alignments within them count from there.
+
+    Raises Refused SX0464 for relocations of other kinds, and for functions that it does not know.
+    """
     text = next(s for s in elf.sections if s.name == ".text")
     symbols = [s for t in elf.sections if t.type == SHT_SYMTAB for s in elf.symbols(t)]
     functions = [s for s in symbols if s.kind == STT_FUNC and s.shndx == text.index]
@@ -65,6 +69,7 @@ def linked(elf: Elf, kernel: str) -> Linked:
     new: dict[int, int] = {}  # offsets of functions in LLVM's code, and here
     code = b""
     for symbol in functions:
+        code += NOP * (-len(code) % align // len(NOP))
         new[symbol.value] = len(code)
         code += bytes(text.data[symbol.value : symbol.value + symbol.size])
     numbers = [_number(s.name) for s in functions[1:]]

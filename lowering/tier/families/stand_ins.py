@@ -15,7 +15,7 @@ from typing import Final
 from sassxlate.lowering.tier.families.encodings import LITERAL, Encodings, field, places
 from sassxlate.lowering.tier.numbers import stand_ins
 from sassxlate.lowering.tier.numbers.far import addresses, direct
-from sassxlate.lowering.tier.numbers.pieces import Piece, in_clause
+from sassxlate.lowering.tier.numbers.pieces import NOP, Piece, in_clause
 from sassxlate.lowering.tier.numbers.stand_ins import Real, branches
 from sassxlate.lowering.tier.numbers.weave import Calls, Woven, woven
 from sassxlate.lowering.tier.refusal import BACKEND, refused
@@ -31,7 +31,7 @@ _FLOATS: Final = {
 }  # fmt: skip
 _NAN: Final = {"v_max3_f32": 0x7FFFFFFF, "v_pk_max_f16": 0x7FFF7FFF}
 _ALIGN: Final = ".p2align"
-_NOP: Final = bytes.fromhex("000080bf")  # s_nop 0
+ALIGNED: Final = 6  # the largest alignment of what LLVM puts into a function, as a power of two
 
 
 def instructions(assembly: str, name: str) -> list[str]:
@@ -47,6 +47,12 @@ def instructions(assembly: str, name: str) -> list[str]:
         if text and line[0] == "\t" and (text[0] != "." or text.startswith(_ALIGN)):
             found.append(" ".join(text.split()))
     return found
+
+
+def all_instructions(assembly: str, names: Iterable[str]) -> list[str]:
+    """Those of several functions, each of which is aligned."""
+    first, *others = (instructions(assembly, name) for name in names)
+    return [*first, *(text for some in others for text in (f"{_ALIGN} {ALIGNED}", *some))]
 
 
 def replaced(
@@ -90,7 +96,7 @@ def _paired(code: bytes, starts: Sequence[int], texts: Sequence[str]) -> list[st
         step = 1 << int(text.split()[1].rstrip(","))
         while len(out) < len(starts) and starts[len(out)] % step:
             at = starts[len(out)]
-            if code[at : at + 4] != _NOP:
+            if code[at : at + 4] != NOP:
                 raise refused(BACKEND, "other instructions than s_nop before an aligned place")
             out.append("s_nop 0")
     if len(out) != len(starts):
@@ -215,4 +221,4 @@ class _StandIn:
         return struct.pack("<III", head, first | second << 9 | 3 << 27, nan)
 
 
-__all__ = ["instructions", "replaced"]
+__all__ = ["ALIGNED", "all_instructions", "instructions", "replaced"]

@@ -51,6 +51,7 @@ OPCODES: Final[Mapping[Family, Opcodes]] = MappingProxyType({
 })  # fmt: skip
 SOP1: Final = 0x17D  # bits 31:23 of the first word
 SOPP: Final = 0x17F
+NOP: Final = bytes.fromhex("000080bf")  # s_nop 0
 
 
 def first_word(data: bytes) -> int:
@@ -80,6 +81,6 @@ def branch(ops: Opcodes) -> bytes:
 
 
 __all__ = [
-    "NEAREST", "OPCODES", "SOPP", "Opcodes", "Piece", "branch", "first_word", "in_clause",
+    "NEAREST", "NOP", "OPCODES", "SOPP", "Opcodes", "Piece", "branch", "first_word", "in_clause",
     "one_source", "without_operands",
 ]  # fmt: skip

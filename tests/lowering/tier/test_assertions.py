@@ -133,10 +133,10 @@ def test_a_trap_ends_the_launch() -> None:
     assert _ran(made, cubin, 1 << 10, 0) == _ran(rules, cubin, 1 << 10, 0)
 
 
-@pytest.mark.parametrize("function", ["vprintf", "malloc"])
+@pytest.mark.parametrize("function", ["malloc", "free"])
 def test_other_functions_are_refused(function: str) -> None:
     rules = translate_kernel(_kernel(80, CALL, function), "lane_flags", target=DEFAULT)
-    with pytest.raises(Refused, match=r"a call of vprintf|the driver's functions"):
+    with pytest.raises(Refused, match="the driver's functions"):
         by_tier(rules, DEFAULT)
 
 

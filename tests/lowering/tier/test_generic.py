@@ -10,6 +10,7 @@ import pytest
 
 from sassxlate.disasm.containers.values import Cubin
 from sassxlate.disasm.sass.codec.assembler import assemble_listing
+from sassxlate.lowering.abi.kernarg import bank_layout
 from sassxlate.lowering.emulate.options import CompileOptions
 from sassxlate.lowering.emulate.runner import EmulatedDevice, run_code_object
 from sassxlate.lowering.pipeline import translate_kernel
@@ -128,3 +129,33 @@ def test_the_address_of_the_parameters() -> None:
     got = _same("ULDC.64 UR4, c[0x0][0x40] ;\nMOV R20, UR4 ;\nMOV R21, UR5 ;\n"
                 "LD.E.64 R8, [R20+0x160] ;")  # fmt: skip
     assert (got[:, 0] == 0x1234).all()
+
+
+def test_where_the_parameters_begin_and_end() -> None:
+    """From sm_90 on these are words of constant bank 0."""
+    layout = bank_layout(90)
+    begin, end = layout.param_pointer, layout.param_end
+    assert begin is not None
+    text = f"""
+S2R R0, SR_TID.X ;
+MOV R16, 0x20 ;
+IMAD.WIDE.U32 R14, R0, R16, c[0x0][{layout.param_base + 16:#x}] ;
+MOV R2, c[0x0][{begin:#x}] ;
+MOV R3, c[0x0][{begin + 4:#x}] ;
+LD.E R8, [R2] ;
+IADD3 R9, -R2, c[0x0][{end:#x}], RZ ;
+MOV R10, c[0x0][{end + 4:#x}] ;
+IADD3 R10, R10, -R3, RZ ;
+STG.E [R14], R8 ;
+STG.E [R14+0x4], R9 ;
+STG.E [R14+0x8], R10 ;
+EXIT ;
+"""
+    cubin = load("lane_flags", 90)
+    (kernel,) = cubin.kernels
+    code = assemble_listing([s for s in text.splitlines() if s], 90)[""]
+    made = replace(kernel, code=code, relocs=())
+    rules = translate_kernel(replace(cubin, kernels=(made,)), "lane_flags", target=DEFAULT)
+    got = _ran(by_tier(rules, DEFAULT))
+    assert np.array_equal(got, _ran(rules))
+    assert (got[:, :3] == [0x1234, kernel.param_size - 1, 0]).all()
