@@ -72,7 +72,7 @@ bool search(const Image &image, Match &match, bool &near) {
   return false;
 }
 
-constexpr const char kUnknown[] = "its statically linked CUDA runtime is of an unknown release (known: 11.8, 12.0 to 12.6, 12.8, 12.9 and "
+constexpr const char kUnknown[] = "its statically linked CUDA runtime is of an unknown release (known: 11.7, 11.8, 12.0 to 12.6, 12.8, 12.9 and "
                                   "13.0 to 13.5; with symbols, all of 11, 12 and 13)";
 
 // A library whose runtime is unknown, and where it was loaded.

@@ -103,7 +103,7 @@ def test_signatures_hold_facts_only(path: Path) -> None:
         == {"#", "release", "length", "anchor", "digest", "mask", "entry", "end"} | sealed
     )
     offsets = [int(line.split()[1], 16) for line in lines if line.startswith("entry ")]
-    assert len(offsets) > 390
+    assert len(offsets) > 380  # 11.7 has 389
     assert all(b - a >= 5 or b == a for a, b in itertools.pairwise(offsets))
 
 
