@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "driver.h"
+#include "graph.h"
 #include "hostcall.h"
 #include "handles.h"
 #include "profile.h"
@@ -156,13 +157,16 @@ SX_API cuCtxGetDevice_v2(CUdevice *device, CUcontext handle) {
 }
 
 SX_API cuCtxSynchronize() {
-  return enter<Need::Context>(__func__,
-                              [&] { return flush(current_device(), from_hip(hip().hipDeviceSynchronize())); });
+  return enter<Need::Context>(__func__, [&]() -> CUresult {
+    if (CUresult refused = device_in_capture()) return refused;
+    return flush(current_device(), from_hip(hip().hipDeviceSynchronize()));
+  });
 }
 
 SX_API cuCtxSynchronize_v2(CUcontext handle) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
     if (handle && !find_context(handle)) return CUDA_ERROR_INVALID_CONTEXT;
+    if (CUresult refused = device_in_capture()) return refused;
     return flush(current_device(), from_hip(hip().hipDeviceSynchronize()));
   });
 }
@@ -238,6 +242,7 @@ SX_API cuCtxSetLimit(int limit, size_t value) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
     // Results and roundings as measured on an H200.
     if (limit < 0 || limit >= CU_LIMIT_COUNT) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult unsafe = unsafe_in_capture()) return unsafe;
     if (limit == CU_LIMIT_SHMEM_SIZE || limit == CU_LIMIT_CIG_ENABLED) return CUDA_ERROR_NOT_PERMITTED;
     if (limit > CU_LIMIT_SHMEM_SIZE || limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH) return CUDA_ERROR_UNSUPPORTED_LIMIT;
     if (limit == CU_LIMIT_STACK_SIZE) {

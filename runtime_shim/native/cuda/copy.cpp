@@ -51,6 +51,7 @@ bool forbidden(const char *dst, size_t dst_pitch, const char *src, size_t src_pi
 CUresult copy(void *dst, const void *src, size_t size, hipMemcpyKind kind, CUstream stream, bool wait) {
   if (!size) return CUDA_SUCCESS;
   if (!dst || !src || contradicts(dst, src, kind)) return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult refused = wait ? refused_in_capture(stream) : CUDA_SUCCESS) return refused;
   if (!wait && is_capturing(stream)) {
     GraphWork work(NodeType::Copy);
     work.copy.srcMemoryType = work.copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
@@ -142,6 +143,7 @@ CUresult copy_rows(char *dst, size_t dst_pitch, const char *src, size_t src_pitc
 
 CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool wait) {
   if (!p) return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult refused = wait ? refused_in_capture(stream) : CUDA_SUCCESS) return refused;
   if (!wait && is_capturing(stream)) {
     GraphWork work(NodeType::Copy);
     work.copy = *p;
@@ -207,6 +209,7 @@ CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element, s
               CUstream stream, bool wait) {
   if (!width || !height) return CUDA_SUCCESS;
   if (!dst || dst % element) return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult refused = wait ? refused_in_capture(stream) : CUDA_SUCCESS) return refused;
   if (!wait && is_capturing(stream)) {
     GraphWork work(NodeType::Fill);
     work.fill = {dst, pitch, value, element, width, height};

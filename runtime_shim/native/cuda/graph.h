@@ -88,15 +88,25 @@ void remove_node(GraphNode *node);
 void retain_objects(const std::map<UserObject *, unsigned> &objects);
 void release_objects(const std::map<UserObject *, unsigned> &objects);
 
-// Whether `stream` is captured; capture() puts `work` into the stream's graph in place of its execution.
+// Whether an operation of `stream` is not to be executed: the stream is captured, or it is the legacy stream, and a
+// stream is captured that waits for that one.  capture() puts `work` into the stream's graph; the legacy stream has
+// none: 906, and the captures are invalid.
 bool is_capturing(CUstream stream);
 CUresult capture(CUstream stream, GraphWork work);
 // A call failed that `stream` was to capture: its graph would lack a node, so that none is made (901).
 void invalidate_capture(CUstream stream);
-// A call that is no operation of the stream (a query, a wait of the host): if the stream is captured, or the event is
-// one of captured work, there is none, and the capture is invalid from then on.
-bool refused_in_capture(CUstream stream);
-bool refused_as_captured(CUevent event);
+// A call that cannot be captured: if the stream is (900), or the event is one of captured work (907) or of a capture that
+// ended (1), there is none.  The capture is invalid from then on.
+CUresult refused_in_capture(CUstream stream);
+CUresult refused_as_captured(CUevent event);
+// Whether an event is one of captured work; the capture goes on.
+bool is_captured(CUevent event);
+// A handle that may come again.
+void forget_event(CUevent event);
+// A call that CUDA calls unsafe while there are captures, as it might wait or make others wait: 900 where the mode of one
+// of them, and the thread's, forbid it.  One that waits for all streams is forbidden by each.
+CUresult unsafe_in_capture();
+CUresult device_in_capture();
 
 // An event that is recorded in a capturing stream, or waited for by one.  False: nothing is captured here, proceed.
 bool captured_record(CUevent event, CUstream stream, CUresult &result);

@@ -8,18 +8,26 @@
 namespace sx {
 namespace {
 
+// CU_STREAM_CAPTURE_MODE_*
+enum : int { kGlobal = 0, kThreadLocal = 1, kRelaxed = 2 };
+
+thread_local int g_mode = kGlobal;  // of the calling thread; its address names the thread
+
 struct Capture {
   Graph *graph = nullptr;
   const void *origin = nullptr;
   unsigned long long id = 0;
   bool given = false;  // into a graph of the application's
   bool invalid = false;  // a call that was to be captured failed
+  int mode = kGlobal;
+  const void *thread = nullptr;  // that began it
 };
 
 // The predecessors of a stream's next node, or of one that waits for an event.
 struct Position {
   std::shared_ptr<Capture> capture;
   std::vector<GraphNode *> last;
+  bool blocking = true;  // of a stream: it waits for the legacy stream, and that for it
 };
 
 std::atomic<int> g_captures{0};  // so that the lock is skipped if nothing is captured
@@ -42,6 +50,33 @@ const void *key_of(CUstream stream) {
 Position *position_of(CUstream stream) {
   auto found = streams().find(key_of(stream));
   return found == streams().end() ? nullptr : &found->second;
+}
+
+// Of captures that have ended: they say nothing until they are recorded again.
+std::unordered_set<CUevent> &stale() {
+  static auto *all = new std::unordered_set<CUevent>;
+  return *all;
+}
+std::atomic<size_t> g_stale{0};
+
+bool waits_for_legacy(CUstream stream) {
+  unsigned flags = 0;
+  if (stream == CU_STREAM_PER_THREAD || !hip().hipStreamGetFlags) return true;
+  return hip().hipStreamGetFlags(to_hip(stream), &flags) != hipSuccess || !(flags & 1);
+}
+
+// Whether using the stream would make a capture depend on the legacy stream.
+bool is_implicit(CUstream stream) {
+  if (stream && stream != CU_STREAM_LEGACY) return false;
+  for (const auto &[key, position] : streams())
+    if (position.blocking) return true;
+  return false;
+}
+
+CUresult implicit() {
+  for (auto &[key, position] : streams())
+    if (position.blocking) position.capture->invalid = true;
+  return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 }
 
 bool nothing() { return !g_captures.load(std::memory_order_relaxed); }
@@ -68,6 +103,9 @@ CUresult begin(CUstream stream, int mode, Graph *graph, const CUgraphNode *befor
   position.capture->graph = graph ? graph : new Graph;
   position.capture->origin = key_of(stream);
   position.capture->id = next++;
+  position.capture->mode = mode;
+  position.capture->thread = &g_mode;
+  position.blocking = waits_for_legacy(stream);
   streams()[key_of(stream)] = std::move(position);
   ++g_captures;
   return CUDA_SUCCESS;
@@ -105,7 +143,15 @@ CUresult end(CUstream stream, CUgraph *out) {
     i = all.erase(i);
   }
   auto &known = events();
-  for (auto i = known.begin(); i != known.end();) i = i->second.capture == capture ? known.erase(i) : std::next(i);
+  for (auto i = known.begin(); i != known.end();) {
+    if (i->second.capture != capture) {
+      ++i;
+      continue;
+    }
+    stale().insert(i->first);
+    i = known.erase(i);
+  }
+  g_stale = stale().size();
   --g_captures;
   if (result != CUDA_SUCCESS && !capture->given) delete capture->graph;
   if (out) *out = result == CUDA_SUCCESS ? handle_of(capture->graph) : nullptr;
@@ -150,13 +196,13 @@ CUresult update(CUstream stream, const CUgraphNode *nodes, size_t count, unsigne
 bool is_capturing(CUstream stream) {
   if (nothing()) return false;
   std::lock_guard<std::recursive_mutex> guard(graph_mutex());
-  return position_of(stream) != nullptr;
+  return position_of(stream) != nullptr || is_implicit(stream);
 }
 
 CUresult capture(CUstream stream, GraphWork work) {
   std::lock_guard<std::recursive_mutex> guard(graph_mutex());
   Position *position = position_of(stream);
-  if (!position) return CUDA_ERROR_ILLEGAL_STATE;
+  if (!position) return is_implicit(stream) ? implicit() : CUDA_ERROR_ILLEGAL_STATE;
   if (position->capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   GraphNode *node = append(*position->capture->graph, nullptr, 0, std::move(work));
   node->before = position->last;
@@ -170,31 +216,67 @@ void invalidate_capture(CUstream stream) {
   if (Position *position = position_of(stream)) position->capture->invalid = true;
 }
 
-bool refused_in_capture(CUstream stream) {
-  if (nothing()) return false;
+CUresult refused_in_capture(CUstream stream) {
+  if (nothing()) return CUDA_SUCCESS;
   std::lock_guard<std::recursive_mutex> guard(graph_mutex());
   Position *position = position_of(stream);
-  if (position) position->capture->invalid = true;
-  return position != nullptr;
+  if (!position) return is_implicit(stream) ? implicit() : CUDA_SUCCESS;
+  position->capture->invalid = true;
+  return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
-bool refused_as_captured(CUevent event) {
+bool is_captured(CUevent event) {
   if (nothing()) return false;
   std::lock_guard<std::recursive_mutex> guard(graph_mutex());
+  return events().count(event) != 0;
+}
+
+CUresult refused_as_captured(CUevent event) {
+  if (nothing() && !g_stale) return CUDA_SUCCESS;
+  std::lock_guard<std::recursive_mutex> guard(graph_mutex());
+  if (stale().count(event)) return CUDA_ERROR_INVALID_VALUE;
   auto found = events().find(event);
-  if (found == events().end()) return false;
+  if (found == events().end()) return CUDA_SUCCESS;
   found->second.capture->invalid = true;
-  return true;
+  return CUDA_ERROR_CAPTURED_EVENT;
+}
+
+void forget_event(CUevent event) {
+  if (nothing() && !g_stale) return;
+  std::lock_guard<std::recursive_mutex> guard(graph_mutex());
+  events().erase(event);
+  stale().erase(event);
+  g_stale = stale().size();
+}
+
+CUresult unsafe_in_capture() {
+  if (nothing() || g_mode == kRelaxed) return CUDA_SUCCESS;
+  std::lock_guard<std::recursive_mutex> guard(graph_mutex());
+  CUresult result = CUDA_SUCCESS;
+  for (auto &[key, position] : streams()) {
+    Capture &capture = *position.capture;
+    const bool own = capture.thread == &g_mode;
+    if (own ? capture.mode == kRelaxed : capture.mode != kGlobal || g_mode != kGlobal) continue;
+    capture.invalid = true;
+    result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
+  return result;
+}
+
+CUresult device_in_capture() {
+  if (nothing()) return CUDA_SUCCESS;
+  std::lock_guard<std::recursive_mutex> guard(graph_mutex());
+  for (auto &[key, position] : streams()) position.capture->invalid = true;
+  return streams().empty() ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
 bool captured_record(CUevent event, CUstream stream, CUresult &result) {
-  if (nothing()) return false;
+  if (nothing() && !g_stale) return false;
   std::lock_guard<std::recursive_mutex> guard(graph_mutex());
   Position *position = position_of(stream);
-  if (!position) {
-    events().erase(event);
-    return false;
-  }
+  if (!position && is_implicit(stream)) return result = implicit(), true;
+  forget_event(event);
+  if (!position) return false;
   events()[event] = *position;
   result = CUDA_SUCCESS;
   return true;
@@ -206,11 +288,18 @@ bool captured_wait(CUstream stream, CUevent event, CUresult &result) {
   Position *mine = position_of(stream);
   auto found = events().find(event);
   bool theirs = found != events().end();
+  if (!mine && is_implicit(stream)) return result = implicit(), true;
   if (!mine && !theirs) return false;
   result = CUDA_SUCCESS;
-  if (!theirs) result = CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+  if (!theirs) {
+    result = stale().count(event) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+    if (stale().count(event)) mine->capture->invalid = true;
+  }
   // A stream that waits for captured work is captured from here on.
-  else if (!mine) streams()[key_of(stream)] = found->second;
+  else if (!mine) {
+    Position &joined = streams()[key_of(stream)] = found->second;
+    joined.blocking = waits_for_legacy(stream);
+  }
   else if (mine->capture != found->second.capture) result = CUDA_ERROR_STREAM_CAPTURE_MERGE;
   else merge(mine->last, found->second.last);
   return true;
@@ -250,3 +339,11 @@ SX_CAPTURE(cuStreamUpdateCaptureDependencies, (CUstream s, CUgraphNode *nodes, s
 SX_CAPTURE(cuStreamUpdateCaptureDependencies_v2,
            (CUstream s, CUgraphNode *nodes, const CUgraphEdgeData *, size_t count, unsigned flags),
            update(s, nodes, count, flags))
+
+SX_API cuThreadExchangeStreamCaptureMode(int *mode) {
+  return enter<Need::Init>(__func__, [&]() -> CUresult {
+    if (!mode || *mode < kGlobal || *mode > kRelaxed) return CUDA_ERROR_INVALID_VALUE;
+    std::swap(*mode, g_mode);
+    return CUDA_SUCCESS;
+  });
+}

@@ -1,5 +1,6 @@
 // Managed memory: its allocation, what the application advises about it, and what it asks of that.  All memory is where
 // every processor sees it, so advice and prefetching change nothing but the answers about them.
+#include "graph.h"
 #include "pointer.h"
 #include "unsupported.h"
 
@@ -87,9 +88,11 @@ CUresult check_location(CUmemLocation &where) {
   }
 }
 
-CUresult prefetch(const char *name, CUdeviceptr pointer, size_t size, CUmemLocation where, unsigned flags) {
+CUresult prefetch(const char *name, CUdeviceptr pointer, size_t size, CUmemLocation where, unsigned flags,
+                  CUstream stream) {
   return enter<Need::Context>(name, [&]() -> CUresult {
     if (!pointer || !size || flags) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult refused = refused_in_capture(stream)) return refused;
     if (CUresult result = check_location(where)) return result;
     MemoryRange range;
     if (!managed_part(pointer, size, range)) return CUDA_ERROR_INVALID_VALUE;
@@ -210,6 +213,7 @@ void sx::managed_made(CUdeviceptr pointer, size_t size) {
 SX_API cuMemAllocManaged(CUdeviceptr *out, size_t size, unsigned flags) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
     if (!out || !size || !flags || flags > 3) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult unsafe = unsafe_in_capture()) return unsafe;
     void *pointer = nullptr;
     CUresult result = SX_HIP(hipMallocManaged, &pointer, size, flags & 3);
     if (result != CUDA_SUCCESS) return result;
@@ -219,17 +223,17 @@ SX_API cuMemAllocManaged(CUdeviceptr *out, size_t size, unsigned flags) {
   });
 }
 
-SX_API cuMemPrefetchAsync(CUdeviceptr pointer, size_t size, CUdevice device, CUstream) {
-  return prefetch(__func__, pointer, size, location_of(device), 0);
+SX_API cuMemPrefetchAsync(CUdeviceptr pointer, size_t size, CUdevice device, CUstream stream) {
+  return prefetch(__func__, pointer, size, location_of(device), 0, stream);
 }
-SX_API cuMemPrefetchAsync_v2(CUdeviceptr pointer, size_t size, CUmemLocation where, unsigned flags, CUstream) {
-  return prefetch(__func__, pointer, size, where, flags);
+SX_API cuMemPrefetchAsync_v2(CUdeviceptr pointer, size_t size, CUmemLocation where, unsigned flags, CUstream stream) {
+  return prefetch(__func__, pointer, size, where, flags, stream);
 }
 SX_API cuMemPrefetchAsync_ptsz(CUdeviceptr pointer, size_t size, CUdevice device, CUstream stream) {
-  return cuMemPrefetchAsync(pointer, size, device, stream);
+  return cuMemPrefetchAsync(pointer, size, device, stream ? stream : CU_STREAM_PER_THREAD);
 }
 SX_API cuMemPrefetchAsync_v2_ptsz(CUdeviceptr pointer, size_t size, CUmemLocation where, unsigned flags, CUstream stream) {
-  return cuMemPrefetchAsync_v2(pointer, size, where, flags, stream);
+  return cuMemPrefetchAsync_v2(pointer, size, where, flags, stream ? stream : CU_STREAM_PER_THREAD);
 }
 
 SX_API cuMemAdvise(CUdeviceptr pointer, size_t size, int advice, CUdevice device) {

@@ -33,6 +33,7 @@ CUresult allocate_async(CUdeviceptr *out, size_t size, MemoryPool *pool, CUstrea
 
 CUresult allocate_host(void **out, size_t size, unsigned flags) {
   if (!out || !size) return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult unsafe = unsafe_in_capture()) return unsafe;
   // Portable 1, mapped 2, write-combined 4: HIP's numbers are the same.
   return SX_HIP(hipHostMalloc, out, size, flags & 7);
 }
@@ -40,11 +41,15 @@ CUresult allocate_host(void **out, size_t size, unsigned flags) {
 }  // namespace
 
 SX_API cuMemAlloc_v2(CUdeviceptr *out, size_t size) {
-  return enter<Need::Context>(__func__, [&] { return allocate(out, size); });
+  return enter<Need::Context>(__func__, [&]() -> CUresult {
+    if (CUresult unsafe = unsafe_in_capture()) return unsafe;
+    return allocate(out, size);
+  });
 }
 
 SX_API cuMemFree_v2(CUdeviceptr pointer) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
+    if (CUresult unsafe = unsafe_in_capture()) return unsafe;
     if (!pointer || free_graph_memory(pointer)) return CUDA_SUCCESS;
     if (is_module_memory(pointer)) return CUDA_ERROR_INVALID_VALUE;
     pool_gave_back(pointer);  // before another thread can get the address
@@ -55,6 +60,7 @@ SX_API cuMemFree_v2(CUdeviceptr pointer) {
 SX_API cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t height, unsigned element) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
     if (!pitch || !width || !height || (element != 4 && element != 8 && element != 16)) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult unsafe = unsafe_in_capture()) return unsafe;
     if (width > (SIZE_MAX >> 20) / height) return CUDA_ERROR_OUT_OF_MEMORY;
     size_t row = (width + 511) / 512 * 512;  // an H200's (measured)
     CUresult result = allocate(out, row * height);
@@ -147,6 +153,7 @@ static CUresult host_register(const char *name, void *pointer, size_t size, unsi
   return enter<Need::Context>(name, [&]() -> CUresult {
     if (!pointer || !size || flags & ~(CU_REGISTER_PORTABLE | CU_REGISTER_MAPPED | CU_REGISTER_READ_ONLY))
       return CUDA_ERROR_INVALID_VALUE;  // ordinary memory that is registered as a device's (flag 4) is that, too
+    if (CUresult unsafe = unsafe_in_capture()) return unsafe;
     // Memory that cannot be written may be registered for reading.  AMD's library is not called for that: its behaviour
     // is unknown.
     unsigned known = hip().emulated ? CU_REGISTER_PORTABLE | CU_REGISTER_MAPPED | CU_REGISTER_READ_ONLY

@@ -55,7 +55,7 @@ void run_callback(hipStream_t, hipError_t status, void *data) {
 
 CUresult add_callback(CUstream stream, CUstreamCallback function, void *user, unsigned flags) {
   if (!function || flags) return CUDA_ERROR_INVALID_VALUE;
-  if (refused_in_capture(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (CUresult refused = refused_in_capture(stream)) return refused;
   auto *callback = new Callback{function, stream, user};
   CUresult result = SX_HIP(hipStreamAddCallback, to_hip(stream), run_callback, callback, 0);
   if (result != CUDA_SUCCESS) delete callback;
@@ -64,13 +64,15 @@ CUresult add_callback(CUstream stream, CUstreamCallback function, void *user, un
 
 CUresult query_event(CUevent event) {
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
-  if (refused_as_captured(event)) return CUDA_ERROR_CAPTURED_EVENT;
+  if (CUresult refused = refused_as_captured(event)) return refused;
+  if (CUresult unsafe = unsafe_in_capture()) return unsafe;
   return SX_HIP(hipEventQuery, to_hip(event));
 }
 
 CUresult elapsed(float *milliseconds, CUevent start, CUevent end) {
   if (!start || !end) return CUDA_ERROR_INVALID_HANDLE;
   if (!milliseconds) return CUDA_ERROR_INVALID_VALUE;
+  if (is_captured(start) || is_captured(end)) return CUDA_ERROR_CAPTURED_EVENT;
   return SX_HIP(hipEventElapsedTime, milliseconds, to_hip(start), to_hip(end));
 }
 
@@ -87,6 +89,7 @@ CUresult record(CUevent event, CUstream stream, unsigned flags) {
   CUresult result;
   if (flags > kExternal) return CUDA_ERROR_INVALID_VALUE;
   if (event && flags && is_capturing(stream)) return capture_event(NodeType::RecordEvent, event, stream);
+  if (event && flags) return CUDA_ERROR_ILLEGAL_STATE;  // there is no graph for its node
   if (event && captured_record(event, stream, result)) return result;
   return event ? from_hip(hip().hipEventRecord(to_hip(event), to_hip(stream))) : CUDA_ERROR_INVALID_HANDLE;
 }
@@ -209,6 +212,7 @@ CUresult get_device(CUstream, CUdevice *device) {
 // Managed memory is visible everywhere at all times: attaching it changes nothing.  It is attached as a whole, and not
 // to the default stream, which is none in particular.
 CUresult attach(CUstream stream, CUdeviceptr pointer, size_t size, unsigned flags) {
+  if (CUresult refused = refused_in_capture(stream)) return refused;
   enum : unsigned { kGlobal = 1, kHost = 2, kSingle = 4 };
   const MemoryRange whole = managed_memory(pointer);
   if ((flags != kGlobal && flags != kHost && flags != kSingle) || !whole.size) return CUDA_ERROR_INVALID_VALUE;
@@ -217,11 +221,13 @@ CUresult attach(CUstream stream, CUdeviceptr pointer, size_t size, unsigned flag
 }
 
 CUresult stream_done(CUstream stream) {
-  if (refused_in_capture(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (CUresult refused = refused_in_capture(stream)) return refused;
+  if (CUresult unsafe = unsafe_in_capture()) return unsafe;
   return flush(current_device(), from_hip(hip().hipStreamSynchronize(to_hip(stream))));
 }
 CUresult stream_query(CUstream stream) {
-  if (refused_in_capture(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (CUresult refused = refused_in_capture(stream)) return refused;
+  if (CUresult unsafe = unsafe_in_capture()) return unsafe;
   return SX_HIP(hipStreamQuery, to_hip(stream));
 }
 
@@ -300,18 +306,11 @@ SX_API cuStreamGetGreenCtx(CUstream, CUgreenCtx_st **green) {
   });
 }
 
-SX_API cuThreadExchangeStreamCaptureMode(int *mode) {
-  return enter<Need::Init>(__func__, [&]() -> CUresult {
-    thread_local int current = 0;
-    if (!mode || *mode < 0 || *mode > 2) return CUDA_ERROR_INVALID_VALUE;
-    std::swap(*mode, current);
-    return CUDA_SUCCESS;
-  });
-}
-
 SX_API cuEventCreate(CUevent *out, unsigned flags) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
     if (!out) return CUDA_ERROR_INVALID_VALUE;
+    // As an H100: one that other processes open has no time.
+    if ((flags & 6) == 4) return CUDA_ERROR_INVALID_VALUE;
     if (flags & 4) return refuse("an interprocess event");
     hipEvent_t event = nullptr;
     CUresult result = from_hip(hip().hipEventCreateWithFlags(&event, flags & 3));
@@ -322,14 +321,17 @@ SX_API cuEventCreate(CUevent *out, unsigned flags) {
 
 SX_API cuEventDestroy_v2(CUevent event) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
-    return event ? from_hip(hip().hipEventDestroy(to_hip(event))) : CUDA_ERROR_INVALID_HANDLE;
+    if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    forget_event(event);
+    return from_hip(hip().hipEventDestroy(to_hip(event)));
   });
 }
 
 SX_API cuEventSynchronize(CUevent event) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
-    if (refused_as_captured(event)) return CUDA_ERROR_CAPTURED_EVENT;
+    if (CUresult refused = refused_as_captured(event)) return refused;
+    if (CUresult unsafe = unsafe_in_capture()) return unsafe;
     return flush(current_device(), from_hip(hip().hipEventSynchronize(to_hip(event))));
   });
 }

@@ -120,7 +120,7 @@ SX_API cudaMalloc(void **out, size_t size) { return allocate(out, size); }
 
 SX_API cudaFree(void *p) {
   return with_context([&] {
-    if (p) return driver().cuMemFree_v2(device_pointer(p));
+    if (int error = driver().cuMemFree_v2(device_pointer(p)); p || error) return error;
     // Frees nothing, but reports a failed context; programs call it for initialisation.
     size_t available = 0, total = 0;
     return driver().cuMemGetInfo_v2(&available, &total);

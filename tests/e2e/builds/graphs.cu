@@ -401,6 +401,10 @@ static void prohibited() {
     EXPECT(cudaStreamEndCapture(stream, &graph) == cudaErrorStreamCaptureInvalidated && !graph);
     cudaGetLastError();
     CHECK(cudaStreamSynchronize(stream));
+    // Of a capture that has ended it says nothing (an H100's answer), until it is recorded again.
+    EXPECT(cudaEventSynchronize(event) == cudaErrorInvalidValue);
+    cudaGetLastError();
+    CHECK(cudaEventRecord(event, stream));
     CHECK(cudaEventSynchronize(event));
   }
   CHECK(cudaEventDestroy(event));

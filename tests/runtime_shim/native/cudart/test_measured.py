@@ -148,3 +148,10 @@ def test_heap_limits_near_two_to_the_64(built: Callable[[str], Path]) -> None:
     assert int(lines[2].rpartition(" ")[2]) > 8 << 20
     blocks = answers(built("heap_blocks"), huge[0], "64")[0]
     assert blocks.startswith(f"{huge[0]} 64: 0 0, ")
+
+
+def test_calls_while_a_stream_is_captured(built: Callable[[str], Path]) -> None:
+    """An H100's answers.  What would wait, or use the legacy stream, was executed, and the graph
+    was made all the same."""
+    got, _ = answers(built("captures"))
+    assert got.splitlines() == expected("captures")
