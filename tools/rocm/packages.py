@@ -123,7 +123,8 @@ _LLVM_22 = Package(
     "4c4a1219e6d3b38024f13d1781f398dc1ebeca759a3bafd2cc9dc9366e6f741e",
 )
 LLVM_TOOLS = "llvm-22.1.8"  # llc and llvm-mc with all targets
-BLAS = "blas-6.4.4"  # hipBLAS and rocBLAS for 6.4.3, and hipBLAS's headers
+# hipBLAS, its header and rocBLAS, for 6.4.3 and 7.2.4.  Debian's hipBLAS 6.4 has no rocSOLVER.
+BLAS_6, BLAS_7 = "blas-6.4.4", "blas-7.2.4"
 
 VERSIONS: dict[str, tuple[Package, ...]] = {
     "6.4.3": (
@@ -187,7 +188,7 @@ VERSIONS: dict[str, tuple[Package, ...]] = {
             "a9dbfd339bdd79a3469cb3052ae4d29c9453fa990924e495d0f4bd7a24bdb9ce",
         ),
     ),
-    BLAS: (
+    BLAS_6: (
         Package(
             "r/roctracer/libroctx64-4_6.4.1-1_amd64.deb",
             4_992,
@@ -209,7 +210,39 @@ VERSIONS: dict[str, tuple[Package, ...]] = {
             "1d5cb2208dc7f4f42d88cb056af7d5158261c65ce79228a960a723023e31658c",
         ),
     ),
+    BLAS_7: (
+        Package(
+            "r/roctracer/libroctx64-4_7.2.4-1~exp1_amd64.deb",
+            5_628,
+            "a5e7dc76192e02a02dd4592762e394acfc800e2c956fb79ef7b0d01569455399",
+        ),
+        Package(
+            "f/fmtlib/libfmt11_11.1.1+ds1-2_amd64.deb",
+            92_036,
+            "a827d18384f362ccb174024588adcbee283646d82b8f5222a8b8abe60e332e4f",
+        ),
+        Package(
+            "r/rocblas/librocblas5_7.2.4-1~exp1_amd64.deb",
+            318_474_840,
+            "d7b0bdb3ca744edc42894c0774c0f4d2341acb42190808dc49251c0d1319b685",
+        ),
+        Package(
+            "r/rocsolver/librocsolver0_7.2.4-1~exp1+b1_amd64.deb",
+            629_651_044,
+            "851981df23b9d2a5f00399b57498ac8efbccd203639283e28eb2a3154bc6b717",
+        ),
+        Package(
+            "h/hipblas/libhipblas3_7.2.4-1~exp1_amd64.deb",
+            130_644,
+            "531e590e6d8ac4ea42b4840276867beb4c3fb8b06862589e27ea9eef86129fbd",
+        ),
+        Package(
+            "h/hipblas/libhipblas-dev_7.2.4-1~exp1_amd64.deb",
+            65_836,
+            "3c2f5318a725bcd851856ce1e9a4dacc586a0b342aa0e11d6ff8901882f7706e",
+        ),
+    ),
 }
 
 # What another version is used with, without a loader of its own; fetched only by its name.
-ADDITIONS = (BLAS,)
+ADDITIONS = (BLAS_6, BLAS_7)

@@ -13,7 +13,7 @@ from .cublas_api import Blas
 
 
 @pytest.fixture(scope="module", params=[12, 13])
-def library(request: pytest.FixtureRequest) -> Blas:
+def library(request: pytest.FixtureRequest) -> Iterator[Blas]:
     """Both libraries."""
     if not (library_folder() / "cublas" / f"libcublas.so.{request.param}").is_file():
         pytest.skip("libcublas is not built (runtime_shim/native/build.sh)")
@@ -22,7 +22,10 @@ def library(request: pytest.FixtureRequest) -> Blas:
         pytest.skip("this NumPy brings no OpenBLAS")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SASSXLATE_BLAS", str(host))
-        return Blas(request.param)
+        made = Blas(request.param)
+    yield made
+    # On a card each has memory of its own.
+    made.code("cublasDestroy_v2", made.handle)
 
 
 @pytest.fixture

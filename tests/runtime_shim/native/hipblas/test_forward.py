@@ -184,3 +184,17 @@ def test_no_hipblas(card: Path, built: Path, library: str, why: str) -> None:
     assert lines == ["cublasCreate -> 1"]
     assert messages.count("SX0786: cuBLAS on an AMD card needs hipBLAS of ROCm 6 or 7: ") == 1
     assert why in messages
+
+
+def test_a_hipblas_of_another_hip(card: Path, gxx: Tool) -> None:
+    """It brings a second HIP library, which knows nothing of the first one's memory."""
+    hips = [card / f"libamdhip64.so.{release}" for release in (6, 7)]
+    for hip in hips:
+        gxx("-shared", "-x", "c", "/dev/null", f"-Wl,-soname,{hip.name}", "-o", hip)
+    blas = card / "libhipblas.so.3"
+    needed = ("-Wl,--no-as-needed", *hips, f"-Wl,-rpath,{card}", f"-Wl,-soname,{blas.name}")
+    gxx("-shared", "-x", "c", "/dev/null", "-x", "none", *needed, "-o", blas)
+    lines, messages = run(card, 12, SASSXLATE_HIPBLAS=str(blas))
+    assert lines == ["cublasCreate -> 1"]
+    assert "SX0786" in messages
+    assert "is linked with another HIP library than" in messages
