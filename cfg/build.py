@@ -71,40 +71,59 @@ def _plain_calls(
         for o, i in by_offset.items()
         if i.mnemonic == "CALL" and o not in syscalls and (t := _target(i)) is not None
     }
+    if not calls:
+        return frozenset()
     constants = _constants(by_offset)
     far = {o for o in calls if by_offset[o].has("REL") and o + SIZE not in constants}
-    returns: dict[int, bool] = {}
+    found = _Returns(by_offset, indirect, calls, far)
+    return frozenset(far | {o for o, t in calls.items() if not found.comes_back(t)})
 
-    def comes_back(entry: int) -> bool:
-        if entry not in returns:
-            returns[entry] = False  # a cycle of calls alone never returns
-            seen: set[int] = set()
-            work = [entry]
-            while work and not returns[entry]:
-                offset = work.pop()
-                ins = by_offset.get(offset)
-                if ins is None or offset in seen:
-                    continue
-                seen.add(offset)
-                transfer, target = traits(ins).transfer, _target(ins)
-                if transfer == "return":
-                    returns[entry] = True
-                if offset in calls and offset not in far:
-                    if comes_back(calls[offset]) or is_conditional(ins):
-                        work.append(offset + SIZE)
-                    continue
-                if transfer == "indirect":
-                    work.extend(indirect.get(offset, ()))
-                elif target is not None and (
-                    transfer == "jump" or ins.mnemonic == "WARPSYNC" or offset in far
-                ):
-                    work.append(target)
-                ends = transfer in ("jump", "indirect", "exit", "return") or offset in far
-                if not ends or is_conditional(ins):
+
+class _Returns:
+    """Which calls return.  (A function in a function would be a cycle, which keeps all of the
+    kernel's instructions until Python's collector finds it.)"""
+
+    def __init__(
+        self,
+        by_offset: Mapping[int, Instruction],
+        indirect: Mapping[int, tuple[int, ...]],
+        calls: Mapping[int, int],
+        far: set[int],
+    ) -> None:
+        self._by_offset, self._indirect, self._calls = by_offset, indirect, calls
+        self._far = far
+        self._known: dict[int, bool] = {}
+
+    def comes_back(self, entry: int) -> bool:
+        """Whether a RET can be reached from a call's target."""
+        if entry in self._known:
+            return self._known[entry]
+        self._known[entry] = False  # a cycle of calls alone never returns
+        seen: set[int] = set()
+        work = [entry]
+        while work and not self._known[entry]:
+            offset = work.pop()
+            ins = self._by_offset.get(offset)
+            if ins is None or offset in seen:
+                continue
+            seen.add(offset)
+            transfer, target = traits(ins).transfer, _target(ins)
+            if transfer == "return":
+                self._known[entry] = True
+            if offset in self._calls and offset not in self._far:
+                if self.comes_back(self._calls[offset]) or is_conditional(ins):
                     work.append(offset + SIZE)
-        return returns[entry]
-
-    return frozenset(far | {o for o, t in calls.items() if not comes_back(t)})
+                continue
+            if transfer == "indirect":
+                work.extend(self._indirect.get(offset, ()))
+            elif target is not None and (
+                transfer == "jump" or ins.mnemonic == "WARPSYNC" or offset in self._far
+            ):
+                work.append(target)
+            ends = transfer in ("jump", "indirect", "exit", "return") or offset in self._far
+            if not ends or is_conditional(ins):
+                work.append(offset + SIZE)
+        return self._known[entry]
 
 
 def _constants(by_offset: Mapping[int, Instruction]) -> frozenset[int]:

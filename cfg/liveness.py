@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 from sassxlate.cfg.graph import Block, Cfg
 from sassxlate.cfg.register_sets import bits_of, refs_of
 from sassxlate.disasm.sass.instruction import Instruction, RegRef
 
 Refs = frozenset[RegRef]
+_NONE: Final[Refs] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,12 @@ def kept(ins: Instruction) -> Refs:
     predicate, and an arrival writes only the high register of its token."""
     if ins.mnemonic == "R2UR" and ins.has("OR"):
         return frozenset(r for r in ins.writes if r.file == "P")
-    return ins.writes if ins.mnemonic == "SYNCS" and ins.has("ARRIVE") else frozenset()
+    return ins.writes if ins.mnemonic == "SYNCS" and ins.has("ARRIVE") else _NONE
+
+
+def _kept_bits(ins: Instruction) -> int:
+    some = kept(ins)
+    return bits_of(some) if some else 0
 
 
 def live_before(ins: Instruction, live: Refs) -> Refs:
@@ -48,14 +55,14 @@ def bits_before(ins: Instruction, live: int) -> int:
     """As :func:`live_before`, of sets as integers."""
     if ins.guard.is_true:
         live &= ~bits_of(ins.writes)
-    return live | bits_of(ins.reads) | bits_of(kept(ins))
+    return live | bits_of(ins.reads) | _kept_bits(ins)
 
 
 def gen_kill(block: Block) -> tuple[int, int]:
     """Registers read before any write, and registers always written (unguarded)."""
     gen = kill = 0
     for ins in block.instructions:
-        gen |= (bits_of(ins.reads) | bits_of(kept(ins))) & ~kill
+        gen |= (bits_of(ins.reads) | _kept_bits(ins)) & ~kill
         if ins.guard.is_true:
             kill |= bits_of(ins.writes)
         else:

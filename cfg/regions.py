@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from sassxlate.cfg.collective_sections import Collective
 from sassxlate.cfg.graph import Block, Cfg
@@ -14,6 +15,7 @@ from sassxlate.disasm.sass.instruction import BReg, Instruction, Label, Reg
 
 BARRIERS = 16  # B0 to B15; higher numbers are thread state
 _BARRIER = re.compile(r"\bB\d")
+_Named: TypeAlias = list[tuple[Instruction, int]]  # of a block
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +74,13 @@ def regions(
     A BSYNC belongs to the BSSYs of its barrier that reach it.  Regions that share a BSYNC are one.
     """
     arms: dict[int, tuple[int, int]] = {}  # BSSY offset -> (barrier, target)
-    for block in cfg.blocks:
-        for ins in block.instructions:
-            barrier, label = barrier_of(ins), ins.get("target")
-            if ins.mnemonic == "BSSY" and barrier is not None and isinstance(label, Label):
+    named = [_named(block) for block in cfg.blocks]
+    for some in named:
+        for ins, barrier in some:
+            label = ins.get("target")
+            if ins.mnemonic == "BSSY" and isinstance(label, Label):
                 arms[ins.offset] = (barrier, label.target)
-    reach = _reaching(cfg, arms)
+    reach = _reaching(cfg, arms, named)
     parent: dict[int, int] = {o: o for o in arms}
 
     def find(x: int) -> int:
@@ -88,8 +91,8 @@ def regions(
     first_of: dict[tuple[int, int], int] = {}
     for offset, key in arms.items():  # the same barrier and target: the same region
         parent[find(offset)] = find(first_of.setdefault(key, offset))
-    for some in reach.by_sync.values():
-        ordered = sorted(some)
+    for reaching in reach.by_sync.values():
+        ordered = sorted(reaching)
         for other in ordered[1:]:
             parent[find(other)] = find(ordered[0])
     roots = sorted({find(o) for o in arms})
@@ -97,12 +100,12 @@ def regions(
     sync_region = {o: index[find(min(a))] if a else -1 for o, a in reach.by_sync.items()}
     marked = (spinning or spins(cfg)).marked
     spun = {find(a) for b in marked for a in reach.by_block.get(b, ())}
-    waits = _waits(cfg, {b: frozenset(map(find, some)) for b, some in reach.by_block.items()})
-    needed = _needed(cfg)
+    waits = _waits(cfg, {b: frozenset(map(find, here)) for b, here in reach.by_block.items()})
+    needed = _needed(cfg, named)
     leaking = {  # arms that carry over an edge after which nothing waits for their barrier
         a
-        for (_, dst), some in reach.by_edge.items()
-        for a in some
+        for (_, dst), carried in reach.by_edge.items()
+        for a in carried
         if arms[find(a)][0] not in needed[dst]
     }
     leaky = {find(a) for a in leaking}
@@ -111,7 +114,7 @@ def regions(
         members = tuple(o for o in arms if find(o) == root)
         barrier, target = arms[root]
         syncs = tuple(o for o, r in sync_region.items() if r == index[root])
-        breaks = tuple(o for o, some in reach.by_break.items() if some & set(members))
+        breaks = tuple(o for o, broken in reach.by_break.items() if broken & set(members))
         inside = tuple(sorted(waits.get(root, ())))
         left = frozenset(
             b.index
@@ -156,7 +159,7 @@ def _waits(cfg: Cfg, by_block: Mapping[int, frozenset[int]]) -> Mapping[int, fro
     return {root: frozenset(some) for root, some in found.items()}
 
 
-def _needed(cfg: Cfg) -> list[frozenset[int]]:
+def _needed(cfg: Cfg, named: Sequence[_Named]) -> list[frozenset[int]]:
     """Of each block, the barriers that a lane at its start may wait at, leave or save before it
     arms them again.  Ways through callees are those of all their calls: too many are named, never
     too few."""
@@ -166,7 +169,6 @@ def _needed(cfg: Cfg) -> list[frozenset[int]]:
     for index, some in enumerate(after):
         for n in some:
             before[n].append(index)
-    named = [_named(block) for block in cfg.blocks]
     work = [b.index for b in cfg.blocks]
     while work:
         index = work.pop()
@@ -182,9 +184,15 @@ def _needed(cfg: Cfg) -> list[frozenset[int]]:
     return needed
 
 
-def _named(block: Block) -> list[tuple[Instruction, int]]:
+def _named(block: Block) -> _Named:
     """The instructions that name a convergence barrier, each with its number."""
-    return [(i, n) for i in block.instructions if (n := barrier_of(i)) is not None]
+    found: _Named = []
+    for ins in block.instructions:
+        if "B" in ins.operands:
+            barrier = barrier_of(ins)
+            if barrier is not None:
+                found.append((ins, barrier))
+    return found
 
 
 def _successors(cfg: Cfg, block: Block) -> tuple[int, ...]:
@@ -198,11 +206,10 @@ def _successors(cfg: Cfg, block: Block) -> tuple[int, ...]:
     return tuple(e.dst for e in cfg.successors[block.index])
 
 
-def _reaching(cfg: Cfg, arms: Mapping[int, tuple[int, int]]) -> _Reach:
+def _reaching(cfg: Cfg, arms: Mapping[int, tuple[int, int]], named: Sequence[_Named]) -> _Reach:
     """Forward dataflow.  Arms end at a BSYNC of their barrier, and where BMOV changes it."""
     state: list[frozenset[int]] = [frozenset()] * len(cfg.blocks)
     found = _Reach({}, {}, {}, {})
-    named = [_named(block) for block in cfg.blocks]
     work = deque(b.index for b in cfg.blocks)
     queued = set(work)
     while work:

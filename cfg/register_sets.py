@@ -32,13 +32,36 @@ def of_files(*files: _File) -> int:
     return sum((1 << _COUNT[file]) - 1 << FIRST[file] for file in files)
 
 
-@lru_cache(maxsize=1 << 16)
+_BITS: Final[dict[Set[RegRef], int]] = {}
+_TRACKED: Final[dict[frozenset[RegRef], tuple[int, ...]]] = {}
+_MOST: Final = 1 << 16
+
+
 def bits_of(refs: Set[RegRef]) -> int:
-    """A set as an integer.  Remembered: a decoder's sets are few, and are the same objects."""
+    """A set (one that has a hash) as an integer.  Remembered: a decoder's sets are few, and are the
+    same objects."""
+    known = _BITS.get(refs)
+    if known is not None:
+        return known
     bits = 0
     for ref in refs:
         bits |= 1 << FIRST[ref.file] + ref.index
+    if len(_BITS) >= _MOST:
+        _BITS.clear()
+    _BITS[refs] = bits
     return bits
+
+
+def tracked(refs: frozenset[RegRef]) -> tuple[int, ...]:
+    """The numbers of a set's general registers, R and UR.  Remembered, as :func:`bits_of`."""
+    known = _TRACKED.get(refs)
+    if known is not None:
+        return known
+    found = tuple([FIRST[ref.file] + ref.index for ref in refs if ref.file in ("R", "UR")])
+    if len(_TRACKED) >= _MOST:
+        _TRACKED.clear()
+    _TRACKED[refs] = found
+    return found
 
 
 @lru_cache(maxsize=1 << 10)

@@ -9,12 +9,12 @@ critical sections, and an H200 finishes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sassxlate.cfg.graph import Block, Cfg
 from sassxlate.disasm.sass.instruction import Instruction, Label
-from sassxlate.disasm.sass.traits import traits
+from sassxlate.disasm.sass.traits import Traits, traits
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,23 +26,15 @@ class Spins:
     marked: frozenset[int]
 
 
-def _waits(ins: Instruction) -> bool:
-    t = traits(ins)
-    if t.memory is None:
-        return False
+def _waits(ins: Instruction, t: Traits) -> bool:
     looks = t.reaches(("arrival",)) and ins.has("PHASECHK")
     loads = t.reaches(("load",), "generic", "global")
     strong = ins.has("STRONG") or ins.has("MMIO")
     return looks or t.reaches(("atomic",)) or (loads and strong)
 
 
-def _yields(ins: Instruction) -> bool:
-    return traits(ins).yields
-
-
-def _looks_at_shared(ins: Instruction) -> bool:
+def _looks_at_shared(t: Traits) -> bool:
     """A load from memory that may be shared, executed per lane."""
-    t = traits(ins)
     return t.reaches(("load",), "generic", "shared") and not t.lanes
 
 
@@ -90,12 +82,7 @@ def recursive(cfg: Cfg) -> bool:
     return False
 
 
-def _holding(cfg: Cfg, holds: Callable[[Instruction], bool]) -> frozenset[int]:
-    """The blocks that contain such an instruction."""
-    return frozenset(b.index for b in cfg.blocks if any(map(holds, b.instructions)))
-
-
-def _reaching(cfg: Cfg, blocks: frozenset[int]) -> frozenset[int]:
+def _reaching(cfg: Cfg, blocks: set[int]) -> set[int]:
     """These blocks, and those that call a function that has one of them or calls such a function
     in turn."""
     called = {b.index: some for b in cfg.blocks if (some := _callees(cfg, b))}
@@ -110,9 +97,21 @@ def _reaching(cfg: Cfg, blocks: frozenset[int]) -> frozenset[int]:
 
 def spins(cfg: Cfg) -> Spins:
     """All spin loops of a kernel."""
-    waits = _reaching(cfg, _holding(cfg, _waits))
-    marks = _reaching(cfg, _holding(cfg, _yields))
-    shares = _holding(cfg, _looks_at_shared)
+    # The blocks with an instruction that may wait, one that yields, a load from shared memory.
+    waiting: set[int] = set()
+    yielding: set[int] = set()
+    shares: set[int] = set()
+    for block in cfg.blocks:
+        for ins in block.instructions:
+            t = traits(ins)
+            if t.yields:
+                yielding.add(block.index)
+            if t.memory is not None:
+                if _waits(ins, t):
+                    waiting.add(block.index)
+                if _looks_at_shared(t):
+                    shares.add(block.index)
+    waits, marks = _reaching(cfg, waiting), _reaching(cfg, yielding)
     before = [[e.src for e in some if e.kind not in ("call", "ret")] for some in cfg.predecessors]
     latches: set[int] = set()
     marked: set[int] = set()

@@ -8,6 +8,7 @@ it was last written in a converged block by an instruction whose inputs were uni
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -124,92 +125,122 @@ def _full_warpsync(ins: Instruction) -> bool:
     return ins.has("ALL") or (isinstance(mask, Imm) and mask.value == 0xFFFFFFFF)
 
 
-def analyse(cfg: Cfg, presumed: Set[int] = frozenset()) -> Uniformity:
-    """Solves both properties together, starting optimistically, to a fixed point.
+class _Solver:
+    """The facts so far.  (Functions in a function would be a cycle when compiled, which keeps the
+    graph until Python's collector finds it.)"""
 
-    ``presumed``: blocks, by index, whose lanes are taken to leave them by one edge."""
-    count = len(cfg.blocks)
-    spinning = spins(cfg)
-    found, sync_region = regions(cfg, spinning)
-    sections = cfg.collectives
-    block_of = {ins.offset: b.index for b in cfg.blocks for ins in b.instructions}
-    guarded = {
-        ins.offset
-        for b in cfg.blocks
-        for ins in b.instructions
-        if ins.mnemonic == "BSSY" and not ins.guard.is_true
-    }
-    every = 0
-    for block in cfg.blocks:
-        for ins in block.instructions:
-            every |= bits_of(ins.writes) | bits_of(ins.reads)
-    steps = [[_step(i) for i in b.instructions if i.writes] for b in cfg.blocks]
-    converged = [True] * count
-    uniform_in = [every] * count
-    uniform_in[0] = 0
-    uniform_branch = [True] * count
+    def __init__(self, cfg: Cfg) -> None:
+        self.cfg = cfg
+        count = len(cfg.blocks)
+        self.spins = spins(cfg)
+        self.regions, self.sync_region = regions(cfg, self.spins)
+        self.starts = [b.start for b in cfg.blocks]  # ascending
+        self.guarded: set[int] = set()  # offsets of BSSYs under a guard
+        every = 0
+        for block in cfg.blocks:
+            for ins in block.instructions:
+                if ins.mnemonic == "BSSY" and not ins.guard.is_true:
+                    self.guarded.add(ins.offset)
+                every |= bits_of(ins.writes) | bits_of(ins.reads)
+        self.converged = [True] * count
+        self.uniform_in = [every] * count
+        self.uniform_in[0] = 0
+        self.uniform_branch = [True] * count
+        # A guard of an instruction that ends no block chooses no way.
+        self.conditional = [
+            traits(b.last).ends_block and is_conditional(b.last) for b in cfg.blocks
+        ]
 
-    # A guard of an instruction that ends no block chooses no way.
-    conditional = [traits(b.last).ends_block and is_conditional(b.last) for b in cfg.blocks]
+    def block_of(self, offset: int) -> int:
+        """The index of the block that has the instruction at an offset."""
+        return bisect_right(self.starts, offset) - 1
 
-    def together(index: int) -> bool:
+    def together(self, index: int) -> bool:
         """Whether all live lanes execute the instruction at a block's end."""
-        return converged[index] and (uniform_branch[index] or not conditional[index])
+        return self.converged[index] and (self.uniform_branch[index] or not self.conditional[index])
 
-    def leaves_converged(block: Block) -> bool:
+    def leaves_converged(self, block: Block) -> bool:
         """Whether the lanes that go from this block's end to its successors are all live lanes."""
         last, transfer = block.last, traits(block.last).transfer
-        if conditional[block.index] and transfer == "wait":
-            return converged[block.index] and uniform_branch[block.index]
-        if converged[block.index] and last.mnemonic in ("BSYNC", "WARPSYNC"):
+        converged, conditional = self.converged[block.index], self.conditional[block.index]
+        if conditional and transfer == "wait":
+            return converged and self.uniform_branch[block.index]
+        if converged and last.mnemonic in ("BSYNC", "WARPSYNC"):
             serial = last.has("EXCLUSIVE") or last.has("COLLECTIVE")
             if last.mnemonic == "BSYNC" or not serial or _full_warpsync(last):
                 return True  # no lane is missing
         if last.mnemonic == "BSYNC":
-            region = sync_region.get(last.offset, -1)
-            if region < 0 or found[region].breaks or len(found[region].syncs) != 1:
-                return False
-            if found[region].soft or guarded.intersection(found[region].arms):
-                return False
-            if not all(map(together, found[region].waits)):
-                return False  # lanes may go on without those that still wait there
-            return all(converged[block_of[a]] for a in found[region].arms)
+            return self.brings_together(last)
         if last.mnemonic == "ENDCOLLECTIVE":
+            sections = self.cfg.collectives
             here = sections.by_end.get(last.offset)
             alone = here is not None and len(sections.members(here.sync)) == 1
-            return converged[block.index] and alone
+            return converged and alone
         if last.mnemonic == "WARPSYNC":
             return _full_warpsync(last)
         if last.mnemonic == "BAR":
             return True
         if last.mnemonic == "CALL" and last.get("target") is None:
             return False  # the target is per lane
-        if last.mnemonic == "EXIT" or not conditional[block.index]:
-            return converged[block.index] and transfer not in ("indirect", "return")
-        return converged[block.index] and uniform_branch[block.index]
+        if last.mnemonic == "EXIT" or not conditional:
+            return converged and transfer not in ("indirect", "return")
+        return converged and self.uniform_branch[block.index]
 
-    def returns_together(block: Block) -> bool:
+    def brings_together(self, sync: Instruction) -> bool:
+        """Whether the lanes that go on from a BSYNC are all live lanes."""
+        number = self.sync_region.get(sync.offset, -1)
+        if number < 0:
+            return False
+        region = self.regions[number]
+        if region.breaks or len(region.syncs) != 1:
+            return False
+        if region.soft or self.guarded.intersection(region.arms):
+            return False
+        if not all(map(self.together, region.waits)):
+            return False  # lanes may go on without those that still wait there
+        return all(self.converged[self.block_of(a)] for a in region.arms)
+
+    def returns_together(self, block: Block) -> bool:
         """Whether all live lanes come back from one call: they run the end of the function
         together, and were together when they came to it.  Without the second they may have met
         inside, at a WARPSYNC, from several calls."""
-        entry = cfg.by_start[block.function]
+        converged = self.converged
+        entry = self.cfg.by_start[block.function]
         return converged[block.index] and converged[entry] and not is_conditional(block.last)
 
-    # Blocks to visit again when a block turns out not to be converged: its successors, and those of
-    # the BSYNCs that wait for a barrier it arms, or in whose regions it ends with a WARPSYNC.
-    after: list[set[int]] = [{e.dst for e in cfg.successors[i]} for i in range(count)]
-    for offset, index in sync_region.items():
-        for arm in found[index].arms if index >= 0 else ():
-            after[block_of[arm]] |= {e.dst for e in cfg.successors[block_of[offset]]}
-        for wait in found[index].waits if index >= 0 else ():
-            after[wait] |= {e.dst for e in cfg.successors[block_of[offset]]}
-    returns: dict[int, set[int]] = {}
-    for block in cfg.blocks:
-        returns.setdefault(cfg.by_start[block.function], set()).update(
-            e.dst for e in cfg.successors[block.index] if e.kind == "ret"
-        )
-    for entry, some in returns.items():
-        after[entry] |= some
+    def dependants(self) -> list[set[int]]:
+        """Blocks to visit again when a block turns out not to be converged: its successors, and
+        those of the BSYNCs that wait for a barrier it arms, or in whose regions it ends with a
+        WARPSYNC."""
+        cfg = self.cfg
+        after: list[set[int]] = [{e.dst for e in some} for some in cfg.successors]
+        for offset, index in self.sync_region.items():
+            if index < 0:
+                continue
+            following = {e.dst for e in cfg.successors[self.block_of(offset)]}
+            for arm in self.regions[index].arms:
+                after[self.block_of(arm)] |= following
+            for wait in self.regions[index].waits:
+                after[wait] |= following
+        returns: dict[int, set[int]] = {}
+        for block in cfg.blocks:
+            returns.setdefault(cfg.by_start[block.function], set()).update(
+                e.dst for e in cfg.successors[block.index] if e.kind == "ret"
+            )
+        for entry, some in returns.items():
+            after[entry] |= some
+        return after
+
+
+def analyse(cfg: Cfg, presumed: Set[int] = frozenset()) -> Uniformity:
+    """Solves both properties together, starting optimistically, to a fixed point.
+
+    ``presumed``: blocks, by index, whose lanes are taken to leave them by one edge."""
+    count = len(cfg.blocks)
+    found = _Solver(cfg)
+    uniform_in, converged, uniform_branch = found.uniform_in, found.converged, found.uniform_branch
+    steps = [[_step(i) for i in b.instructions if i.writes] for b in cfg.blocks]
+    after = found.dependants()
     outs = [_through(steps[n], uniform_in[n], True) for n in range(count)]
     work = deque(range(count))
     queued = set(work)
@@ -223,8 +254,8 @@ def analyse(cfg: Cfg, presumed: Set[int] = frozenset()) -> Uniformity:
             for e in preds:
                 uniform_in[i] &= outs[e.src]
         converged[i] = converged[i] and all(
-            leaves_converged(cfg.blocks[e.src])
-            or (e.kind == "ret" and returns_together(cfg.blocks[e.src]))
+            found.leaves_converged(cfg.blocks[e.src])
+            or (e.kind == "ret" and found.returns_together(cfg.blocks[e.src]))
             for e in preds
         )
         new = _through(steps[i], uniform_in[i], converged[i])
@@ -236,4 +267,4 @@ def analyse(cfg: Cfg, presumed: Set[int] = frozenset()) -> Uniformity:
             work.extend(sorted(fresh))
             queued |= fresh
     states = tuple(converged), tuple(uniform_in), tuple(uniform_branch)
-    return Uniformity(*states, found, sync_region, spinning)
+    return Uniformity(*states, found.regions, found.sync_region, found.spins)

@@ -7,8 +7,7 @@ An operand names registers, an inline constant or a literal; the encoder decides
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from sassxlate.quick_init import quick_init
 
@@ -20,6 +19,10 @@ class V:
     index: int
     n: int = 1
 
+    def __hash__(self) -> int:
+        """Without the tuple that a dataclass makes: tables of instructions ask all the time."""
+        return self.index << 6 | self.n
+
 
 @dataclass(frozen=True, slots=True)
 class S:
@@ -28,17 +31,43 @@ class S:
     index: int
     n: int = 1
 
+    def __hash__(self) -> int:
+        """As V's, and unlike it for the same numbers."""
+        return self.index << 6 | self.n | 1 << 20
 
-@lru_cache(maxsize=1 << 12)
+
+# Of single registers, by number, and of tuples.  A function that lru_cache wraps takes longer.
+_VGPR: Final = [V(index) for index in range(512)]
+_SGPR: Final = [S(index) for index in range(128)]
+_VGPRS: Final[dict[int, V]] = {}
+_SGPRS: Final[dict[int, S]] = {}
+_TUPLES: Final = 1 << 12  # remembered
+
+
 def vgprs(index: int, n: int = 1) -> V:
     """The one object for a VGPR tuple: a kernel names the same few hundred all the time."""
-    return V(index, n)
+    if n == 1 and 0 <= index < 512:
+        return _VGPR[index]
+    key = index << 8 | n
+    known = _VGPRS.get(key)
+    if known is None:
+        known = V(index, n)
+        if 0 <= n < 256 and len(_VGPRS) < _TUPLES:
+            _VGPRS[key] = known
+    return known
 
 
-@lru_cache(maxsize=1 << 12)
 def sgprs(index: int, n: int = 1) -> S:
     """The one object for an SGPR tuple."""
-    return S(index, n)
+    if n == 1 and 0 <= index < 128:
+        return _SGPR[index]
+    key = index << 8 | n
+    known = _SGPRS.get(key)
+    if known is None:
+        known = S(index, n)
+        if 0 <= n < 256 and len(_SGPRS) < _TUPLES:
+            _SGPRS[key] = known
+    return known
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -22,6 +24,22 @@ class RRef(NamedTuple):
 
     kind: str
     number: int = 0
+
+
+# Sets of state as integers: the number of a piece's bit, of ``v`` and ``s`` the first one's.
+FIRST: Final[dict[str, int]] = {
+    "s": 0, "scc": 128, "mode": 129, "mem": 130, "lds": 131, "scratch": 132, "v": 136,
+}  # fmt: skip
+SGPR_BITS: Final = (1 << 128) - 1
+OTHER_BITS: Final = ((1 << FIRST["v"]) - 1) & ~SGPR_BITS  # what is no register
+
+
+def bits_of(refs: Iterable[RRef]) -> int:
+    """A set of state as an integer."""
+    bits = 0
+    for kind, number in refs:
+        bits |= 1 << FIRST[kind] + number
+    return bits
 
 
 SCC: Final = RRef("scc")
@@ -112,12 +130,14 @@ def _form(op: str, count: int, masked: bool, glc: bool) -> _Form:
     return _Form(tuple(read), tuple(written), frozenset(reads), frozenset(writes))
 
 
-class Effects(NamedTuple):
-    """What an instruction reads, what it writes, and the union of both."""
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What an instruction reads and what it writes, as sets and as integers (:data:`FIRST`)."""
 
     reads: frozenset[RRef]
     writes: frozenset[RRef]
-    touched: frozenset[RRef]
+    read_bits: int
+    write_bits: int
 
 
 def effects(inst: Inst) -> Effects:
@@ -126,21 +146,48 @@ def effects(inst: Inst) -> Effects:
     Raises:
         EncodeError: SX0501, an unknown mnemonic.
     """
-    x, y = _one(inst.op, inst.args, inst.dpp, inst.glc), inst.y
+    y = inst.y
     if y is None:
-        return x
-    more = _one(y.op, y.args, y.dpp, y.glc)
-    return Effects(x.reads | more.reads, x.writes | more.writes, x.touched | more.touched)
+        return _one(inst)
+    x, more = _one(inst), _one(y)
+    return Effects(
+        x.reads | more.reads,
+        x.writes | more.writes,
+        x.read_bits | more.read_bits,
+        x.write_bits | more.write_bits,
+    )
 
 
-@lru_cache(maxsize=1 << 13)
-def _one(op: str, args: tuple[Arg, ...], dpp: str, glc: bool) -> Effects:
-    """The answer by all that it depends on; cached, because the same arguments recur, but not many:
-    those of a kernel of 10,000 instructions would take more memory than its code."""
-    form = _form(op, len(args), dpp != "" and _is_masked(dpp), glc)
-    read = form.always_read.union(*(registers(args[place]) for place in form.read))
-    written = form.always_written.union(*(registers(args[place]) for place in form.written))
-    return Effects(read, written, read | written)
+# By mnemonic and operands, of instructions without a DPP control and GLC.
+_SEEN: Final[dict[tuple[str, tuple[Arg, ...]], Effects]] = {}
+# Remembered, because the same operands recur, but not more: those of a kernel of 10,000
+# instructions would take more memory than its code.
+_MOST_SEEN: Final = 1 << 13
+
+
+def _one(inst: Inst) -> Effects:
+    """The answer for an instruction without its second half."""
+    if inst.dpp or inst.glc:
+        return _found(inst)
+    key = (inst.op, inst.args)
+    known = _SEEN.get(key)
+    if known is None:
+        known = _found(inst)
+        if len(_SEEN) >= _MOST_SEEN:
+            _SEEN.clear()
+        _SEEN[key] = known
+    return known
+
+
+def _found(inst: Inst) -> Effects:
+    args, dpp = inst.args, inst.dpp
+    form = _form(inst.op, len(args), dpp != "" and _is_masked(dpp), inst.glc)
+    read, written = set(form.always_read), set(form.always_written)
+    for place in form.read:
+        read.update(registers(args[place]))
+    for place in form.written:
+        written.update(registers(args[place]))
+    return Effects(frozenset(read), frozenset(written), bits_of(read), bits_of(written))
 
 
 def reads(inst: Inst) -> frozenset[RRef]:

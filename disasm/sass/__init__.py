@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from sassxlate.disasm.sass.codec.decode import BadWord, decode
+from sassxlate.disasm.sass.codec.filled import decode_filled
 from sassxlate.disasm.sass.codec.section import (
     Section,
-    decode_filled,
     decode_section,
     decode_sections,
 )

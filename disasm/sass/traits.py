@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Final
 
 from sassxlate.disasm.sass.instruction import Instruction, Special
 from sassxlate.disasm.sass.semantics import Semantics, converts, semantics_table
@@ -165,10 +166,17 @@ def _without_special(mnemonic: str) -> Traits | None:
     return None if named else traits_of(mnemonic)
 
 
+_PLAIN: Final[dict[str, Traits]] = {}  # of mnemonics without special registers
+
+
 def traits(ins: Instruction) -> Traits:
     """The traits of an instruction."""
+    known = _PLAIN.get(ins.mnemonic)
+    if known is not None:
+        return known
     plain = _without_special(ins.mnemonic)
     if plain is not None:
+        _PLAIN[ins.mnemonic] = plain
         return plain
     special = ins.operands.get("sr")
     if isinstance(special, Special) and special.name.startswith(_CLOCKS):

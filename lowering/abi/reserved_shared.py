@@ -9,7 +9,6 @@ says 0, and 0x120 for its end); before, it follows the block's dynamic memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final, Literal, TypeAlias
 
 from sassxlate.cfg import Block, Cfg
@@ -26,18 +25,21 @@ _WORD_80, _WORD_90, _WORD_100 = 0x124, 0x6C, 0x27C
 _END_90 = 0x68  # of the word that says where the memory ends
 
 
-def read_words(block: Block) -> Iterator[tuple[Instruction, int]]:
+def read_words(block: Block) -> list[tuple[Instruction, int]]:
     """The words of constant bank 0 that a block reads, as far as it says which: without an index,
     or at one that a MOV of this block gives (nvcc -G)."""
+    found: list[tuple[Instruction, int]] = []
     set_to: dict[tuple[str, int], int] = {}
     for inst in block.instructions:
-        for o in inst.operands.values():
+        operands = inst.operands
+        for role in operands:
+            o = operands[role]
             if not isinstance(o, Const) or o.bank != 0 or o.ur is not None:
                 continue
             if o.index is None or o.index.is_zero:
-                yield inst, o.offset
+                found.append((inst, o.offset))
             elif (index := set_to.get((o.index.file, o.index.index))) is not None:
-                yield inst, o.offset + index
+                found.append((inst, o.offset + index))
         if set_to:
             for written in inst.writes:
                 set_to.pop((written.file, written.index), None)
@@ -47,6 +49,7 @@ def read_words(block: Block) -> Iterator[tuple[Instruction, int]]:
         if isinstance(source, Imm):
             assert isinstance(dest, Reg)
             set_to[dest.file, dest.index] = source.value
+    return found
 
 
 def reserved(cfg: Cfg) -> Place | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sassxlate.disasm.rdna3.instruction import Item
@@ -13,20 +13,13 @@ from sassxlate.lowering.nans.bits import NanBits
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """``items[first:end]``: code that one emitter wrote for a SASS instruction, without the EXEC of
-    its guard.  Temporaries end with it."""
-
-    ins: Instruction
-    first: int
-    end: int
-
-
 @dataclass(slots=True)
 class Spans:
-    """The spans of a kernel in order, without an object for each: a kernel of 100,000 instructions
-    has two lists of them at a time."""
+    """A kernel's spans in order: ``items[firsts[n]:ends[n]]`` is the code that one emitter wrote
+    for ``instructions[n]``, without the EXEC of its guard.  Temporaries end with it.
+
+    There is no object for each: a kernel of 100,000 instructions has two lists of them at a time.
+    """
 
     instructions: list[Instruction] = field(default_factory=list[Instruction])
     firsts: array[int] = field(default_factory=lambda: array("I"))
@@ -42,9 +35,6 @@ class Spans:
         """The spans where items are elsewhere: ``places`` has the new index of each."""
         firsts = array("I", (places[at] for at in self.firsts))
         return Spans(self.instructions, firsts, array("I", (places[at] for at in self.ends)))
-
-    def __iter__(self) -> Iterator[Span]:
-        return map(Span, self.instructions, self.firsts, self.ends)
 
 
 @dataclass(slots=True)

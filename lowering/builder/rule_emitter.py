@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from sassxlate.cfg.register_sets import FIRST, bits_of
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, V, sgprs, vgprs
 from sassxlate.disasm.sass.instruction import (
+    RZ,
     Instruction,
     Operand,
     Pred,
@@ -38,8 +40,8 @@ class RuleEmitter(SourceReader):
     # --- results ---------------------------------------------------------------------------------
 
     def _overlaps_sources(self, index: int, width: int) -> bool:
-        reads = self.ins.reads
-        return any(RegRef("R", index + i) in reads for i in range(width))
+        mine = (1 << min(width, RZ - index)) - 1 << FIRST["R"] + index
+        return bits_of(self.ins.reads) & mine != 0
 
     def dst(self, role: str = "Rd") -> V:
         """VGPRs for the result, safe to write before all sources have been read."""
@@ -47,9 +49,7 @@ class RuleEmitter(SourceReader):
         if reg.file == "UR":
             return self._uniform_vdst(reg)
         if not reg.is_zero and self._overlaps_sources(reg.index, reg.width):
-            temp = self.vtemp(reg.width)
-            self._commits.append(lambda: self.write_back(reg, temp))
-            return temp
+            return self._written_back(reg)
         return self.dst_last(role)
 
     def dst_last(self, role: str = "Rd") -> V:
@@ -59,9 +59,11 @@ class RuleEmitter(SourceReader):
             return self._uniform_vdst(reg)
         if reg.is_zero:
             return self.vtemp(reg.width)
-        places = [self.k.regs.r.get(reg.index + i, -1) for i in range(reg.width)]
-        if places[0] >= 0 and places == list(range(places[0], places[0] + reg.width)):
-            return vgprs(places[0], reg.width)
+        place = self._together(reg.index, reg.width)
+        return vgprs(place, reg.width) if place >= 0 else self._written_back(reg)
+
+    def _written_back(self, reg: Reg) -> V:
+        """Temporaries that are moved to a register at the end."""
         temp = self.vtemp(reg.width)
         self._commits.append(lambda: self.write_back(reg, temp))
         return temp

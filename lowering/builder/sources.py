@@ -10,6 +10,7 @@ from sassxlate.disasm.rdna3.instruction import (
     Arg,
     I,
     Inst,
+    InstOrigin,
     Item,
     Label,
     LabelRef,
@@ -64,6 +65,9 @@ class SourceReader:
         self.ins = ins
         self.arch = k.arch
         self.converged = converged
+        # Of what :meth:`emit` appends; None: it is set later (``source_map.with_origin``), which makes
+        # each instruction a second time.
+        self.origin: InstOrigin | None = None
         self._first = len(k.items)
         self._vnext = k.regs.vtemp_base
         self._stemps = list(k.regs.stemps)
@@ -87,8 +91,11 @@ class SourceReader:
     def emit(self, op: str, *args: Arg, **mods: int | bool | str) -> None:
         """Appends one instruction, made legal: surplus scalars and literals go through VGPRs."""
         # Without keywords, which most have not, it is a plain call.
-        inst = Inst(op, args, **mods) if mods else Inst(op, args)  # type: ignore[arg-type]
-        self.raw(self._legal(inst))
+        if mods:
+            inst = Inst(op, args, origin=self.origin, **mods)  # type: ignore[arg-type]
+        else:
+            inst = Inst(op, args, origin=self.origin)
+        self.k.items.append(self._legal(inst))
 
     def raw(self, item: Item) -> None:
         """Appends an item unchanged."""
@@ -190,28 +197,41 @@ class SourceReader:
     def flag(self, role: str, name: str) -> bool:
         """Whether an operand exists and has ``neg``, ``abs`` or ``inv``; the rule applies it."""
         self._considered.add((role, name))
-        return bool(getattr(self.ins.get(role), name, False))
+        operand = self.ins.get(role)
+        if isinstance(operand, Reg | Const):
+            if name == "neg":
+                return operand.neg
+            if name == "abs":
+                return operand.abs
+            if name == "inv":
+                return operand.inv
+        return bool(getattr(operand, name, False))
 
     def check_flags(self) -> None:
         """Refuses the instruction if a sign, complement, selector or predicate was not read.
 
         So a rule that overlooks one cannot be silently wrong.
         """
-        for role, operand in self.ins.operands.items():
-            if role in self._handled:
+        operands = self.ins.operands
+        handled = self._handled
+        for role in operands:
+            if role in handled:
                 continue
-            if isinstance(operand, Reg) and not (
-                operand.neg or operand.abs or operand.inv or operand.select
-            ):
-                continue  # like most
+            operand = operands[role]
             if isinstance(operand, Pred):
                 if operand.index != 7 and (role, "pred") not in self._considered:
                     raise self.refuse(f"predicate {role} is not translated", "SX0415")
-                continue
-            for flag in FLAGS:
-                if getattr(operand, flag, False) and (role, flag) not in self._considered:
-                    shown = getattr(operand, flag) if flag == "select" else flag
-                    raise self.refuse(f"{shown} of operand {role} is not translated", "SX0415")
+            elif isinstance(operand, Reg | Const):
+                if operand.neg or operand.abs or operand.inv or operand.select:  # few have one
+                    self._check_flags_of(role, operand)
+            elif isinstance(operand, Imm) and (operand.neg or operand.inv):
+                self._check_flags_of(role, operand)
+
+    def _check_flags_of(self, role: str, operand: Reg | Const | Imm) -> None:
+        for flag in FLAGS:
+            if getattr(operand, flag, False) and (role, flag) not in self._considered:
+                shown = getattr(operand, flag) if flag == "select" else flag
+                raise self.refuse(f"{shown} of operand {role} is not translated", "SX0415")
 
     def reg(self, role: str) -> Reg:
         got = self._operand(role)
@@ -373,12 +393,20 @@ class SourceReader:
         operand = self._operand(role)
         return self.vtuple_of(operand, n or int(getattr(operand, "width", 1)))
 
+    def _together(self, index: int, width: int) -> int:
+        """The VGPR of R register ``index``, if the next ones follow it there; -1 if not."""
+        places = self.k.regs.r
+        first = places.get(index, -1)
+        for i in range(1, width):
+            if first < 0 or places.get(index + i, -1) != first + i:
+                return -1
+        return first
+
     def vtuple_of(self, operand: Operand, width: int) -> V:
-        m = self.k.regs
         if isinstance(operand, Reg) and operand.file == "R" and not operand.is_zero:
-            places = [m.r.get(operand.index + i, -1) for i in range(width)]
-            if places[0] >= 0 and places == list(range(places[0], places[0] + width)):
-                return vgprs(places[0], width)
+            place = self._together(operand.index, width)
+            if place >= 0:
+                return vgprs(place, width)
         words = [self.value(operand, i) for i in range(width)]
         temp = self.vtemp(width)
         for i, w in enumerate(words):
@@ -414,9 +442,13 @@ class SourceReader:
 
     def fneg(self, *roles: str) -> dict[str, int]:
         """``neg`` and ``abs`` bits of float sources, by position, for ``emit(**...)``."""
-        neg = sum(1 << i for i, r in enumerate(roles) if self.flag(r, "neg"))
-        abs_ = sum(1 << i for i, r in enumerate(roles) if self.flag(r, "abs"))
-        return {"neg": neg, "abs": abs_}
+        neg = absolute = 0
+        for i, role in enumerate(roles):
+            if self.flag(role, "neg"):
+                neg |= 1 << i
+            if self.flag(role, "abs"):
+                absolute |= 1 << i
+        return {"neg": neg, "abs": absolute}
 
     def isrc(self, role: str, word: int = 0) -> Arg:
         """An integer source word with ``~`` applied; the rule handles a ``-``, see ``negated``."""

@@ -87,7 +87,13 @@ def sass_text(origin: InstOrigin) -> str:
     return f"{_place(origin.offset)} {origin.text}" if origin.text else _place(origin.offset)
 
 
+# The texts of the first instructions, which all kernels have.
+_PLACES: Final[list[str]] = [f"/*{16 * index:04x}*/" for index in range(1 << 11)]
+
+
 def _place(offset: int) -> str:
+    if not offset & 15 and 0 <= offset < 16 << 11:
+        return _PLACES[offset >> 4]
     return f"/*{offset:04x}*/"
 
 

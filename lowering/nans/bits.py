@@ -17,10 +17,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from typing import Final
 
 from sassxlate.cfg import Block, Cfg, Liveness
 from sassxlate.cfg.loops import structure
-from sassxlate.cfg.register_sets import ALL, bit_number
+from sassxlate.cfg.register_sets import ALL
 from sassxlate.disasm.sass.instruction import Instruction, RegRef
 from sassxlate.lowering.nans import values
 from sassxlate.lowering.nans.reads import BITS, DIRTY, WIDE, Nan, takes_away
@@ -35,15 +36,21 @@ from sassxlate.lowering.nans.steps import (
     Value,
     steps,
 )
-from sassxlate.lowering.nans.values import ANY, bound_of, float_result
+from sassxlate.lowering.nans.values import ANY, Sources, float_result
 
-_FEW = 24  # rounds over a block, after which bounds are given up
-_LOOP = 8  # assumed iterations of a loop
-_CALLEE = 4  # functions are mostly slow paths: assumed calls per execution
-_DIRTY, _WIDE, _BITS = int(DIRTY), int(WIDE), int(BITS)
-_SINGLE, _HALVES, _HIGH = int(Nan.SINGLE), int(Nan.HALVES), int(Nan.HIGH)
-_LOW, _FREE32, _FREE16 = int(Nan.LOW), int(Nan.FREE32), int(Nan.FREE16)
-_NONE: frozenset[int] = frozenset()
+_FEW: Final = 24  # rounds over a block, after which bounds are given up
+_LOOP: Final = 8  # assumed iterations of a loop
+_CALLEE: Final = 4  # functions are mostly slow paths: assumed calls per execution
+_DIRTY: Final = int(DIRTY)
+_WIDE: Final = int(WIDE)
+_BITS: Final = int(BITS)
+_SINGLE: Final = int(Nan.SINGLE)
+_HALVES: Final = int(Nan.HALVES)
+_HIGH: Final = int(Nan.HIGH)
+_LOW: Final = int(Nan.LOW)
+_FREE32: Final = int(Nan.FREE32)
+_FREE16: Final = int(Nan.FREE16)
+_NONE: Final[frozenset[int]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +100,18 @@ class _Use:
     weight: int
     movable: bool  # whether code may be inserted before the instruction
     decides: bool  # whether the bits enter a computation or a decision
+
+
+class _Known(Sources):
+    """Bounds of an instruction's sources, those of registers by what is known of them."""
+
+    def __init__(self, ins: Instruction, state: State) -> None:
+        super().__init__(ins)
+        self.state = state
+
+    def of_register(self, number: int) -> int:
+        value = self.state.get(number)
+        return ANY if value is None else value.bound
 
 
 class _Pass:
@@ -295,15 +314,18 @@ class _Pass:
                         if step.movable and step.plain and (kind := _curable(value.bits)):
                             left = _FREE16 if kind == _SINGLE else _FREE32
                             state[register] = Value(left, value.bound)
-                if weight and any(state.get(r, UNKNOWN).bits & _DIRTY for r in step.copied):
-                    self.moves.add(step.ins.offset)
+                if weight:
+                    for register in step.copied:
+                        if state.get(register, UNKNOWN).bits & _DIRTY:
+                            self.moves.add(step.ins.offset)
             if weight and step.made & _WIDE:
                 self.passes[step.ins.offset] = self._from(step, state)
             if step.makes or step.carries:
                 self._write(step, state)
             elif state and step.plain:
                 for register in step.writes:
-                    state.pop(register, None)
+                    if register in state:
+                        del state[register]
             elif state:
                 for register in step.writes:
                     _put(state, register, UNKNOWN.joined(state.get(register, UNKNOWN)))
@@ -324,9 +346,13 @@ class _Pass:
         return self._doubles_of(out) if out else out
 
     def _write(self, step: Step, state: State) -> None:
-        new = dict(zip(step.words, self._results(step, state), strict=False))
+        words, results = step.words, self._results(step, state)
+        count = min(len(words), len(results))
         for register in step.writes:
-            value = new.get(register, UNKNOWN)
+            value = UNKNOWN
+            for n in range(count):
+                if words[n] == register:
+                    value = results[n]
             if not step.plain:
                 value = value.joined(state.get(register, UNKNOWN))
             _put(state, register, value)
@@ -361,10 +387,7 @@ class _Pass:
         return [Value(_BITS | part, ANY, frozenset((at,))) for part in parts]
 
     def _size(self, ins: Instruction, state: State) -> int | None:
-        def known(ref: RegRef) -> int:
-            return state.get(bit_number(ref), UNKNOWN).bound
-
-        return float_result(ins, lambda role: bound_of(ins, role, known))
+        return float_result(ins, _Known(ins, state))
 
     def _more(self, weights: list[int]) -> set[int]:
         """Makers whose results are cheaper to repair at once."""
@@ -413,7 +436,8 @@ def _one_of(sources: tuple[int | Value, ...], state: State) -> Value:
 
 def _put(state: State, register: int, value: Value) -> None:
     if value == UNKNOWN:
-        state.pop(register, None)
+        if register in state:
+            del state[register]
     else:
         state[register] = value
 

@@ -5,8 +5,18 @@ from __future__ import annotations
 
 import re
 from enum import IntFlag
+from typing import Final
 
-from sassxlate.disasm.sass.instruction import Imm, Instruction, Mem, Operand, Reg, RegRef
+from sassxlate.disasm.sass.instruction import (
+    Const,
+    Imm,
+    Instruction,
+    Mem,
+    Operand,
+    Pred,
+    Reg,
+    RegRef,
+)
 from sassxlate.disasm.sass.traits import QUOTIENTS, traits
 
 
@@ -21,22 +31,30 @@ class Nan(IntFlag):
     FREE16 = 32  # same as SASS's, possibly a NaN of a half other than 0x7fff
 
 
-BITS = Nan.FREE32 | Nan.FREE16
-DIRTY = Nan.SINGLE | Nan.HALVES | Nan.LOW | Nan.HIGH
-WIDE = Nan.LOW | Nan.HIGH
+BITS: Final = Nan.FREE32 | Nan.FREE16
+DIRTY: Final = Nan.SINGLE | Nan.HALVES | Nan.LOW | Nan.HIGH
+WIDE: Final = Nan.LOW | Nan.HIGH
+# Members by themselves: to look one up in its class, or to join two, takes as long as everything
+# else here.
+_NOTHING: Final = Nan(0)
+_SINGLE: Final = Nan.SINGLE
+_HALVES: Final = Nan.HALVES
+_HIGH: Final = Nan.HIGH
 
 
 # --- what instructions read and make -------------------------------------------------------------
 
 # Roles that are read as numbers: (roles of registers, NaN differences that have no effect).
-_SINGLES = Nan.SINGLE | Nan.HIGH  # the high word of a double that is NaN is NaN
+_SINGLES: Final = Nan.SINGLE | Nan.HIGH  # the high word of a double that is NaN is NaN
+_QUOTIENT_WORDS: Final = WIDE | Nan.SINGLE
 
 
 # These read bits even of floats: signs of registers, one pattern, the choice of a source.
-_BITWISE = ("XORSIGN", "OOB", "IS_A")
+_BITWISE: Final = frozenset({"XORSIGN", "OOB", "IS_A"})
+_FORMATS: Final = frozenset({"F16", "F32", "F64", "BF16"})
 
 
-_MOVES = frozenset({"MOV", "SEL", "FSEL", "IMAD"})
+_MOVES: Final = frozenset({"MOV", "SEL", "FSEL", "IMAD"})
 
 
 def is_plain(ins: Instruction) -> bool:
@@ -54,35 +72,35 @@ def numeric(ins: Instruction) -> tuple[tuple[str, ...], Nan]:
     """
     t = traits(ins)
     name = t.base
-    if not t.number or any(ins.has(m) for m in _BITWISE):
-        return (), Nan(0)
+    if not t.number or not _BITWISE.isdisjoint(ins.modifiers):
+        return (), _NOTHING
     if t.number == "f16":
         none = ins.has("BF16_V2") or ins.has("BF16") or _reads_single(ins)
-        return ((), Nan(0)) if none else (_sources(ins), Nan.HALVES)
+        return ((), _NOTHING) if none else (_sources(ins), _HALVES)
     if name in QUOTIENTS and t.number == "f64":  # a word in each role
-        return _words_of_quotients(ins), WIDE | Nan.SINGLE
+        return _words_of_quotients(ins), _QUOTIENT_WORDS
     if t.number == "f64":
         return _sources(ins), WIDE
     if name == "F2F":
-        kinds = [m for m in ins.modifiers if m in ("F16", "F32", "F64", "BF16")]
+        kinds = [m for m in ins.modifiers if m in _FORMATS]
         if kinds == ["F32", "F64"]:  # see carries
             return ("Rb",), WIDE
         if "F64" in kinds or kinds[1:] == ["BF16"]:  # keeps a NaN's sign and payload, or reads bits
-            return (), Nan(0)
-        return ("Rb",), Nan.HALVES if kinds[1:] == ["F16"] else _SINGLES
+            return (), _NOTHING
+        return ("Rb",), _HALVES if kinds[1:] == ["F16"] else _SINGLES
     if name in ("FRND", "F2I"):
         if ins.has("BF16"):
-            return (), Nan(0)
+            return (), _NOTHING
         if ins.has("F64"):
             return ("Rb",), WIDE
-        return ("Rb",), Nan.HALVES if ins.has("F16") else _SINGLES
+        return ("Rb",), _HALVES if ins.has("F16") else _SINGLES
     if name == "MUFU":
         if ins.has("RCP64H") or ins.has("RSQ64H"):
-            return ("Rb",), Nan.HIGH
+            return ("Rb",), _HIGH
         if ins.has("F16") or ins.has("BF16"):
-            return (("Rb",), Nan.HALVES) if ins.has("F16") else ((), Nan(0))
+            return (("Rb",), _HALVES) if ins.has("F16") else ((), _NOTHING)
     if name == "F2FP" and not _packs(ins):
-        return (), Nan(0)
+        return (), _NOTHING
     return _sources(ins), _SINGLES
 
 
@@ -123,10 +141,16 @@ def moved(ins: Instruction) -> tuple[str, ...]:
             roles = ("Rc",)
     if _constant_move(ins):
         return ("Rc",)
-    signs = ("neg", "abs", "inv")
-    if any(getattr(ins.get(role), sign, False) for role in roles for sign in signs):
-        return ()
+    for role in roles:
+        if _signed(ins.get(role)):
+            return ()
     return roles
+
+
+def _signed(operand: Operand | None) -> bool:
+    if isinstance(operand, Reg | Const):
+        return operand.neg or operand.abs or operand.inv
+    return isinstance(operand, Imm | Pred) and (operand.inv or getattr(operand, "neg", False))
 
 
 def _constant_move(ins: Instruction) -> bool:
@@ -189,8 +213,9 @@ def nvcc_routine(symbol: str) -> bool:
 
 def carries(ins: Instruction) -> bool:
     """Whether the result is a float with the sign and payload of a double's NaN."""
-    kinds = [m for m in ins.modifiers if m in ("F16", "F32", "F64", "BF16")]
-    return traits(ins).base == "F2F" and kinds == ["F32", "F64"]
+    if traits(ins).base != "F2F":
+        return False
+    return [m for m in ins.modifiers if m in _FORMATS] == ["F32", "F64"]
 
 
 def made(ins: Instruction) -> Nan:
@@ -201,37 +226,37 @@ def made(ins: Instruction) -> Nan:
     t = traits(ins)
     name = t.base
     if "Rd" not in ins.operands or not t.number:
-        return Nan(0)
+        return _NOTHING
     if t.number == "f64":
         return WIDE
     if t.number == "f16":
         if _constant_move(ins):
-            return Nan(0)
+            return _NOTHING
         if ins.has("BF16_V2") or ins.has("BF16") or name == "HSET2":
-            return Nan(0)
+            return _NOTHING
         if _reads_single(ins):
-            return Nan(0)
+            return _NOTHING
         if name == "HADD2" and ins.has("F32"):
-            return Nan.SINGLE
-        return Nan(0) if name == "HMNMX2" and ins.has("NAN") else Nan.HALVES
+            return _SINGLE
+        return _NOTHING if name == "HMNMX2" and ins.has("NAN") else _HALVES
     if name == "FMNMX":
-        return Nan(0) if ins.has("NAN") else Nan.SINGLE
+        return _NOTHING if ins.has("NAN") else _SINGLE
     if name == "MUFU":
         if ins.has("RCP64H") or ins.has("RSQ64H"):
-            return Nan.HIGH
-        return Nan(0) if ins.has("F16") or ins.has("BF16") else Nan.SINGLE
+            return _HIGH
+        return _NOTHING if ins.has("F16") or ins.has("BF16") else _SINGLE
     if name == "FRND":
         if ins.has("F64"):
             return WIDE
-        return Nan(0) if ins.has("F16") or ins.has("BF16") else Nan.SINGLE
+        return _NOTHING if ins.has("F16") or ins.has("BF16") else _SINGLE
     if name == "F2F":
-        kinds = [m for m in ins.modifiers if m in ("F16", "F32", "F64", "BF16")]
-        made_of = {("F16", "F32"): Nan.HALVES, ("F32", "F16"): Nan.SINGLE}
-        return made_of.get((kinds[0], kinds[-1]), Nan(0)) if kinds else Nan(0)
+        kinds = [m for m in ins.modifiers if m in _FORMATS]
+        made_of = {("F16", "F32"): _HALVES, ("F32", "F16"): _SINGLE}
+        return made_of.get((kinds[0], kinds[-1]), _NOTHING) if kinds else _NOTHING
     if name == "F2FP" and _packs(ins):  # with .RELU and for other types the rule tests for NaN
         plain = not any(ins.has(m) for m in ("RELU", "BF16", "TF32"))
-        return Nan.HALVES if plain else Nan(0)
-    return Nan(0) if t.converts or name == "FSET" else Nan.SINGLE
+        return _HALVES if plain else _NOTHING
+    return _NOTHING if t.converts or name == "FSET" else _SINGLE
 
 
 __all__ = [

@@ -7,11 +7,10 @@ integers with the values of :class:`.reads.Nan`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from sassxlate.cfg import Block
-from sassxlate.cfg.register_sets import FIRST, bit_number
+from sassxlate.cfg.register_sets import FIRST, tracked
 from sassxlate.disasm.sass.instruction import Imm, Instruction, Reg
 from sassxlate.disasm.sass.traits import traits
 from sassxlate.lowering.nans.reads import (
@@ -26,14 +25,14 @@ from sassxlate.lowering.nans.reads import (
     numeric,
     sources_of_doubles,
 )
-from sassxlate.lowering.nans.values import ANY, bound_of, float_result
+from sassxlate.lowering.nans.values import ANY, Sources, float_result
 
 
 class Value(NamedTuple):
     """What is known of a register: its bits (of :class:`.reads.Nan`), its bound as a float, the
     makers of its NaN by number."""
 
-    bits: int = int(BITS)
+    bits: int
     bound: int = ANY
     makers: frozenset[int] = frozenset()
 
@@ -46,7 +45,7 @@ class Value(NamedTuple):
         return Value(self.bits | other.bits, max(self.bound, other.bound), makers)
 
 
-UNKNOWN: Final = Value()
+UNKNOWN: Final = Value(int(BITS))
 State = dict[int, Value]  # by the number of the register's bit; a missing one is UNKNOWN
 
 
@@ -84,8 +83,16 @@ class Step(NamedTuple):
     carries: bool
 
 
-_TRACKED: Final = ("R", "UR")
 _DIRTY: Final = int(DIRTY)
+_WIDE: Final = int(WIDE)
+_HALVES: Final = int(Nan.HALVES)
+_HIGH: Final = int(Nan.HIGH)
+_LOW: Final = int(Nan.LOW)
+# By the registers that an instruction without floats reads: all of them are read as bits.
+_AS_BITS: Final[dict[tuple[int, ...], tuple[tuple[int, int], ...]]] = {}
+_MOST: Final = 1 << 14
+# By the first register and how many there are.
+_RUNS: Final[dict[int, tuple[int, ...]]] = {}
 
 
 def steps(block: Block, idle: frozenset[int]) -> list[Step]:
@@ -100,41 +107,43 @@ def steps(block: Block, idle: frozenset[int]) -> list[Step]:
 
 
 def _step(ins: Instruction, movable: bool) -> Step:
-    writes = tuple([FIRST[ref.file] + ref.index for ref in ins.writes if ref.file in _TRACKED])
+    writes = tracked(ins.writes)
     words = _words(ins, "Rd")
     if is_plain(ins):
-        every = [FIRST[ref.file] + ref.index for ref in ins.reads if ref.file in _TRACKED]
-        bits = tuple([(word, _DIRTY) for word in every])
+        bits = _as_bits(tracked(ins.reads))
         return Step(
             ins, bits, (), (), writes, ins.guard.is_true, movable, NOTHING, 0, words, (), (), None,
             (), False,
         )  # fmt: skip
-    kind, roles, carried = made(ins), moved(ins), carries(ins)
+    kind, roles, carried = int(made(ins)), moved(ins), carries(ins)
     reads, copied = _reads(ins, roles)
-    origin = tuple(w for role in roles for w in _words(ins, role))
+    origin: tuple[int, ...] = ()
+    for role in roles:
+        origin += _words(ins, role)
     makes, size = NOTHING, None
     copies: tuple[tuple[int | Value, ...], ...] = ()
     sources: tuple[int, ...] = ()
     if roles:
         makes = COPY
-        copies = tuple(_sources(ins, roles, n) for n in range(len(words)))
-    elif kind & WIDE:
+        copies = tuple([_sources(ins, roles, n) for n in range(len(words))])
+    elif kind & _WIDE:
         makes = DOUBLE
-    elif kind & Nan.HALVES:
+    elif kind & _HALVES:
         makes = HALVES
     else:
-        size = float_result(ins, lambda role: bound_of(ins, role, lambda _: ANY))
+        size = float_result(ins, Sources(ins))
         if kind:
             makes = SINGLE
         elif size is not None and len(words) == 1:
             makes = NUMBER
         if makes and size is not None:
-            sources = tuple(_registers(ins))
+            sources = _registers(ins)
     passes: tuple[int, ...] = ()
-    if carried or kind & WIDE:
-        passes = tuple(w for role in sources_of_doubles(ins) for w in _words(ins, role))
+    if carried or kind & _WIDE:
+        for role in sources_of_doubles(ins):
+            passes += _words(ins, role)
     return Step(
-        ins, reads, copied, origin, writes, ins.guard.is_true, movable, makes, int(kind), words,
+        ins, reads, copied, origin, writes, ins.guard.is_true, movable, makes, kind, words,
         copies, sources, size, passes, carried and not roles,
     )  # fmt: skip
 
@@ -143,18 +152,34 @@ def _reads(
     ins: Instruction, copies: tuple[str, ...]
 ) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
     """The registers that are read as bits, and those that are moved, of the roles ``copies``."""
-    seen = {bit_number(ref): _DIRTY for ref in ins.reads if ref.file in _TRACKED}
-    if not seen:
+    read = tracked(ins.reads)
+    if not read:
         return (), ()
-    roles, blind = numeric(ins)
+    roles, no_effect = numeric(ins)
+    if not roles and not copies:
+        return _as_bits(read), ()
+    blind = int(no_effect)
+    seen = dict.fromkeys(read, _DIRTY)
     for role in roles:
         for n, word in enumerate(_words(ins, role)):
             if word in seen:
-                seen[word] &= ~int((Nan.HIGH if n else Nan.LOW) if blind == WIDE else blind)
+                seen[word] &= ~((_HIGH if n else _LOW) if blind == _WIDE else blind)
     copied: list[int] = []
     for role in copies:
-        copied += (word for word in _words(ins, role) if seen.pop(word, 0))
-    return tuple((word, what) for word, what in seen.items() if what), tuple(copied)
+        for word in _words(ins, role):
+            if seen.pop(word, 0):
+                copied.append(word)
+    return tuple([(word, what) for word, what in seen.items() if what]), tuple(copied)
+
+
+def _as_bits(read: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    known = _AS_BITS.get(read)
+    if known is None:
+        known = tuple([(word, _DIRTY) for word in read])
+        if len(_AS_BITS) >= _MOST:
+            _AS_BITS.clear()
+        _AS_BITS[read] = known
+    return known
 
 
 def _words(ins: Instruction, role: str) -> tuple[int, ...]:
@@ -162,27 +187,33 @@ def _words(ins: Instruction, role: str) -> tuple[int, ...]:
     operand = ins.operands.get(role)
     if not isinstance(operand, Reg) or operand.is_zero:
         return ()
-    first = FIRST[operand.file] + operand.index
-    return tuple(range(first, first + operand.width))
+    first, width = FIRST[operand.file] + operand.index, operand.width
+    known = _RUNS.get(first << 8 | width)
+    if known is None:
+        known = tuple(range(first, first + width))
+        if width < 256:
+            _RUNS[first << 8 | width] = known
+    return known
 
 
-def _registers(ins: Instruction) -> Iterable[int]:
-    for role in ("Ra", "Rb", "Rc"):
-        yield from _words(ins, role)[:1]
+def _registers(ins: Instruction) -> tuple[int, ...]:
+    return _words(ins, "Ra")[:1] + _words(ins, "Rb")[:1] + _words(ins, "Rc")[:1]
 
 
 def _sources(ins: Instruction, roles: tuple[str, ...], n: int) -> tuple[int | Value, ...]:
     """What word ``n`` of a moved result may be."""
-    return tuple(
-        words[n] if (words := _words(ins, role)) else _constant(ins, role) for role in roles
-    )
+    out: list[int | Value] = []
+    for role in roles:
+        words = _words(ins, role)
+        out.append(words[n] if words else _constant(ins, role))
+    return tuple(out)
 
 
 def _constant(ins: Instruction, role: str) -> Value:
     """A source without a tracked register: RZ, an immediate, a constant."""
     operand = ins.get(role)
     if isinstance(operand, Reg) and operand.is_zero:
-        return Value(0, bound_of(ins, role, lambda _: ANY))
+        return Value(0, Sources(ins).of(role))
     if isinstance(operand, Imm) and operand.bits == 32:
         bits = 0
         if operand.value & 0x7FFFFFFF > 0x7F800000 and operand.value != 0x7FFFFFFF:
@@ -190,7 +221,7 @@ def _constant(ins: Instruction, role: str) -> Value:
         for half in (operand.value & 0xFFFF, operand.value >> 16 & 0xFFFF):
             if half & 0x7FFF > 0x7C00 and half != 0x7FFF:
                 bits |= int(Nan.FREE16)
-        return Value(bits, bound_of(ins, role, lambda _: ANY))
+        return Value(bits, Sources(ins).of(role))
     return UNKNOWN
 
 

@@ -6,28 +6,45 @@ A bound is an exponent: the value is finite and at most two to it; ``NUMBER`` is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Final
 
-from sassxlate.disasm.sass.instruction import Const, Imm, Instruction, Reg, RegRef
+from sassxlate.cfg.register_sets import FIRST
+from sassxlate.disasm.sass.instruction import Imm, Instruction, Reg
 from sassxlate.disasm.sass.traits import traits
 
-NUMBER, ANY = 1 << 20, 1 << 21
-_MOST = 126  # largest exponent surely finite, with room for rounding up
-_ZERO = -200
+NUMBER: Final = 1 << 20
+ANY: Final = 1 << 21
+_MOST: Final = 126  # largest exponent surely finite, with room for rounding up
+_ZERO: Final = -200
 
 
-def bound_of(ins: Instruction, role: str, known: Callable[[RegRef], int]) -> int:
-    """The bound of a source of binary32."""
-    operand = ins.get(role)
-    if isinstance(operand, Reg):
-        if operand.is_zero:
-            return _ZERO
-        return known(RegRef(operand.file, operand.index))
-    if isinstance(operand, Imm) and operand.bits == 32:
-        return bound_of_number(operand.value)
-    if isinstance(operand, Const):
+class Bounds:
+    """Bounds of an instruction's sources of which nothing is known."""
+
+    def of(self, role: str) -> int:
+        """The bound of a source of binary32."""
         return ANY
-    return ANY
+
+
+class Sources(Bounds):
+    """Bounds of an instruction's sources, of which registers may be anything."""
+
+    def __init__(self, ins: Instruction) -> None:
+        self.ins = ins
+
+    def of(self, role: str) -> int:
+        operand = self.ins.get(role)
+        if isinstance(operand, Reg):
+            if operand.is_zero:
+                return _ZERO
+            return self.of_register(FIRST[operand.file] + operand.index)
+        if isinstance(operand, Imm) and operand.bits == 32:
+            return bound_of_number(operand.value)
+        return ANY
+
+    def of_register(self, number: int) -> int:
+        """The bound of a register, by the number of its bit."""
+        return ANY
 
 
 def bound_of_number(bits: int) -> int:
@@ -39,21 +56,21 @@ def bound_of_number(bits: int) -> int:
     return exponent - 127 + bool(fraction)
 
 
-def float_result(ins: Instruction, bound: Callable[[str], int]) -> int | None:
+def float_result(ins: Instruction, sources: Bounds) -> int | None:
     """The bound of a result that is one binary32; None if it is not a float or unknown."""
     t = traits(ins)
     if ins.has("SAT") and t.number == "f32" and not t.converts:
         return 0
     match t.base:
         case "FADD":
-            return _sum(bound("Ra"), bound("Rb"))
+            return _sum(sources.of("Ra"), sources.of("Rb"))
         case "FMUL":
             scaled = any(m in ins.modifiers for m in ("M2", "M4", "M8", "D2", "D4", "D8"))
-            return ANY if scaled else _product(bound("Ra"), bound("Rb"))
+            return ANY if scaled else _product(sources.of("Ra"), sources.of("Rb"))
         case "FFMA":
-            return _sum(_product(bound("Ra"), bound("Rb")), bound("Rc"))
+            return _sum(_product(sources.of("Ra"), sources.of("Rb")), sources.of("Rc"))
         case "FMNMX":
-            return _extreme(ins, bound("Ra"), bound("Rb"))
+            return _extreme(ins, sources.of("Ra"), sources.of("Rb"))
         case "I2FP":
             return 64
         case "I2F":
@@ -61,10 +78,10 @@ def float_result(ins: Instruction, bound: Callable[[str], int]) -> int | None:
             return None if wide else 64
         case "FRND":
             half = any(ins.has(m) for m in ("F16", "F64", "BF16"))
-            size = bound("Rb")
+            size = sources.of("Rb")
             return None if half else size if size >= NUMBER else max(size, 0)
         case "MUFU":
-            return _mufu(ins, bound("Rb"))
+            return _mufu(ins, sources.of("Rb"))
         case _:
             return None
 
@@ -108,4 +125,4 @@ def _mufu(ins: Instruction, size: int) -> int | None:
     return ANY
 
 
-__all__ = ["ANY", "NUMBER", "bound_of", "bound_of_number", "float_result"]
+__all__ = ["ANY", "NUMBER", "Bounds", "Sources", "bound_of_number", "float_result"]

@@ -11,30 +11,34 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Final
 
-from sassxlate.disasm.rdna3 import RRef, can_encode, effects, info, keeps_part, reads, writes
-from sassxlate.disasm.rdna3.instruction import Inst, Item, Label, S, V, sgprs, vgprs
+from sassxlate.disasm.rdna3 import can_encode, effects, info, keeps_part
+from sassxlate.disasm.rdna3.instruction import Inst, Item, S, V, sgprs, vgprs
+from sassxlate.disasm.rdna3.reads_writes import FIRST
 from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 
-_EXEC = RRef("s", EXEC_LO)
+_V: Final = FIRST["v"]  # registers are the numbers of their bits
+_S: Final = FIRST["s"]
+_EXEC: Final = 1 << _S + EXEC_LO
 # Results whose registers must not overlap the sources: the unit reads while it writes.
-_APART = frozenset({"v_mad_u64_u32", "v_mad_i64_i32"})
-_MASKS = ("v_add_co_", "v_sub_co_", "v_subrev_co_")
-_MOVES = {"v_mov_b32": "v", "s_mov_b32": "s"}
+_APART: Final = frozenset({"v_mad_u64_u32", "v_mad_i64_i32"})
+_MASKS: Final = ("v_add_co_", "v_sub_co_", "v_subrev_co_")
+_MOVES: Final = frozenset({"v_mov_b32", "s_mov_b32"})
+_NO_MOVE: Final = (-1, -1)
 
 
 def coalesce_copies(items: Sequence[Item], regs: RegisterMap) -> list[Item]:
     """The items of one SASS instruction without unneeded moves.  Code with labels or branches is
     left unchanged: there a temporary may have several live ranges at once."""
+    if len(items) < 2 or not _has_moves(items):  # like most
+        return list(items)
+    code: list[Inst] = []
     for item in items:
-        if isinstance(item, Inst) and item.op in _MOVES:
-            break
-    else:  # most have no moves
-        return list(items)
-    if len(items) < 2 or any(isinstance(i, Label) or _jumps(i) for i in items):
-        return list(items)
-    code = [i for i in items if isinstance(i, Inst)]
+        if not isinstance(item, Inst) or _jumps(item):
+            return list(items)
+        code.append(item)
     at = len(code) - 1
     while at > 0:
         if code[at].op in _MOVES:
@@ -59,11 +63,19 @@ def coalesce_spans(
         places.extend(range(len(out), len(out) + first - at))
         out += items[at:first]
         places.extend([len(out)] * (end - first))
-        out += coalesce_copies(items[first:end], regs)
+        part = items[first:end]
+        out += coalesce_copies(part, regs) if _has_moves(part) else part
         at = end
     places.extend(range(len(out), len(out) + len(items) - at + 1))
     out += items[at:]
     return out, places
+
+
+def _has_moves(items: Sequence[Item]) -> bool:
+    for item in items:  # noqa: SIM110  (`any` and a generator would take twice as long)
+        if isinstance(item, Inst) and item.op in _MOVES:
+            return True
+    return False
 
 
 def _in_pairs(code: list[Inst]) -> list[Item]:
@@ -87,110 +99,137 @@ def _jumps(inst: Inst) -> bool:
     return info(inst.op).kind in ("branch", "jump", "end", "barrier", "message")
 
 
-def _plain_move(inst: Inst) -> tuple[RRef, RRef] | None:
-    """(destination, source) of a move between registers of one file."""
-    kind = _MOVES.get(inst.op)
-    if kind is None or inst.dpp or inst.y or inst.neg or inst.abs or inst.clamp or inst.omod:
-        return None
-    made = V if kind == "v" else S
+def _plain_move(inst: Inst) -> tuple[int, int]:
+    """(destination, source) of a move between registers of one file; else -1 for both."""
+    if inst.op not in _MOVES or inst.dpp or inst.y or inst.neg or inst.abs:
+        return _NO_MOVE
+    if inst.clamp or inst.omod:
+        return _NO_MOVE
     to, source = inst.args[0], inst.args[1]
-    if not isinstance(to, made) or not isinstance(source, made):
-        return None
-    return RRef(kind, to.index), RRef(kind, source.index)
+    if inst.op == "v_mov_b32":
+        if isinstance(to, V) and isinstance(source, V):
+            return _V + to.index, _V + source.index
+    elif isinstance(to, S) and isinstance(source, S):
+        return _S + to.index, _S + source.index
+    return _NO_MOVE
 
 
-def _result(inst: Inst, source: RRef) -> int | None:
+def _result(inst: Inst, source: int) -> int:
     """Index of the operand whose result contains this register: the first, or the second if a lane
-    mask is a second result (carries)."""
-    for which in (0, 1)[: 2 if inst.op.startswith(_MASKS) else 1]:
+    mask is a second result (carries); -1 if none does."""
+    for which in range(2 if inst.op.startswith(_MASKS) else 1):
         arg = inst.args[which]
-        if isinstance(arg, V | S):
-            kind = "v" if isinstance(arg, V) else "s"
-            if source.kind == kind and arg.index <= source.number < arg.index + arg.n:
-                return which
-    return None
+        first = _first(arg) if isinstance(arg, V | S) else -1
+        if isinstance(arg, V | S) and first <= source < first + arg.n:
+            return which
+    return -1
 
 
-def _temporary(ref: RRef, regs: RegisterMap) -> bool:
-    return ref.number >= regs.vtemp_base if ref.kind == "v" else ref.number in regs.stemps
+def _first(arg: V | S) -> int:
+    return (_V if isinstance(arg, V) else _S) + arg.index
+
+
+def _temporary(register: int, regs: RegisterMap) -> bool:
+    if register >= _V:
+        return register - _V >= regs.vtemp_base
+    return register - _S in regs.stemps
 
 
 def _without(code: list[Inst], at: int, regs: RegisterMap) -> int:
     """Removes the move at ``at``, and those of the same result's other words, if that changes
     nothing but temporaries.  Returns the index to continue from."""
-    move = _plain_move(code[at])
-    if move is None or not _temporary(move[1], regs) or _temporary(move[0], regs):
+    to, source = _plain_move(code[at])
+    if source < 0 or not _temporary(source, regs) or _temporary(to, regs):
         return at
-    kind, source = move[1].kind, move[1]
-    maker = next((i for i in range(at - 1, -1, -1) if source in writes(code[i])), None)
-    if maker is None:
+    moved = 1 << source
+    maker = at - 1
+    while maker >= 0 and not effects(code[maker]).write_bits & moved:
+        maker -= 1
+    if maker < 0:
         return at
-    which = _result(code[maker], source)
-    if which is None:
+    made = code[maker]
+    which = _result(made, source)
+    if which < 0:
         return at
-    result = code[maker].args[which]
+    result = made.args[which]
     assert isinstance(result, V | S)
-    words = [RRef(kind, result.index + i) for i in range(result.n)]
-    shift = move[0].number - source.number
-    places = [RRef(kind, word.number + shift) for word in words]
-    moves = _moves(code, maker, dict(zip(words, places, strict=True)), regs)
-    if moves is None or not _may_write(code[maker], words, places):
+    first = _first(result)
+    place = first + to - source  # of the result's first word
+    vector = isinstance(result, V)
+    if place < (_V if vector else _S):
         return at
-    if kind == "s" and result.n > 1 and places[0].number % min(result.n, 4):
+    moves = _moves(code, maker, first, place, result.n, regs)
+    words = (1 << result.n) - 1 << first
+    places = (1 << result.n) - 1 << place
+    if not moves or not _may_write(made, words, places, result.n):
         return at
-    last = max(moves)
+    if not vector and result.n > 1 and (place - _S) % min(result.n, 4):
+        return at
+    last = moves[-1]
     for i in range(maker + 1, last):
         if i in moves:
             continue
         found = effects(code[i])
-        if found.touched & {*words, *places} or _EXEC in found.writes:
+        if (found.read_bits | found.write_bits) & (words | places) or found.write_bits & _EXEC:
             return at
-    made = vgprs if isinstance(result, V) else sgprs
-    target = made(places[0].number, result.n)
-    args = list(code[maker].args)
-    args[which] = target
-    other = code[maker].with_args(tuple(args))
+    args = list(made.args)
+    args[which] = vgprs(place - _V, result.n) if vector else sgprs(place - _S, result.n)
+    other = made.with_args(tuple(args))
     # An operand that is both read and written would be found here.
-    if can_encode(other) is not None or reads(other) != reads(code[maker]):
+    if can_encode(other) is not None:
         return at
-    if writes(other) != frozenset((writes(code[maker]) - set(words)) | set(places)):
+    before, after = effects(made), effects(other)
+    if after.read_bits != before.read_bits:
+        return at
+    if after.write_bits != before.write_bits & ~words | places:
         return at
     code[maker] = other
-    for i in sorted(moves, reverse=True):
+    for i in reversed(moves):
         del code[i]
-    return min(moves)
+    return moves[0]
 
 
 def _moves(
-    code: list[Inst], maker: int, wanted: dict[RRef, RRef], regs: RegisterMap
-) -> list[int] | None:
-    """The moves of a result's words: each moved once, to its place, and not read otherwise."""
-    found: dict[RRef, int] = {}
+    code: list[Inst], maker: int, first: int, place: int, n: int, regs: RegisterMap
+) -> list[int]:
+    """The moves of a result's ``n`` words from ``first`` on to ``place`` and what follows, in
+    order: each moved once, to its place, and not read otherwise.  Empty if it is not so."""
+    words = (1 << n) - 1 << first
+    found: list[int] = []
+    seen = 0
     for i in range(maker + 1, len(code)):
-        for word in wanted.keys() & reads(code[i]):
-            move = _plain_move(code[i])
-            if word in found or move != (wanted[word], word):
-                return None
-            found[word] = i
-        if wanted.keys() & writes(code[i]):
-            return None  # a second live range of a word: rare, and not worth handling
-    if len(found) != len(wanted) or any(_temporary(p, regs) for p in wanted.values()):
-        return None
-    return list(found.values())
+        done = effects(code[i])
+        read = done.read_bits & words
+        if read:
+            to, source = _plain_move(code[i])
+            if source < 0 or read != 1 << source or read & seen or to - source != place - first:
+                return []
+            seen |= read
+            found.append(i)
+        if done.write_bits & words:
+            return []  # a second live range of a word: rare, and not worth handling
+    if seen != words:
+        return []
+    for i in range(n):
+        if _temporary(place + i, regs):
+            return []
+    return found
 
 
-def _may_write(inst: Inst, words: list[RRef], places: list[RRef]) -> bool:
-    """Whether the result of the instruction may be put in other registers."""
+def _may_write(inst: Inst, words: int, places: int, n: int) -> bool:
+    """Whether the ``n`` words of an instruction's result may be put in other registers."""
     row = info(inst.op)
     if keeps_part(inst) or inst.dpp or inst.y is not None:
         return False
-    if any("r" in operand.role and "w" in operand.role for operand in row.args):
-        return False  # it accumulates into its destination
-    if row.kind == "smem" or row.atomic or not set(words) <= writes(inst):
+    for operand in row.args:
+        if operand.role == "rw":
+            return False  # it accumulates into its destination
+    found = effects(inst)
+    if row.kind == "smem" or row.atomic or words & ~found.write_bits:
         return False
-    if not reads(inst) & set(places):
+    if not found.read_bits & places:
         return True
-    return len(words) == 1 and inst.op not in _APART
+    return n == 1 and inst.op not in _APART
 
 
 __all__ = ["coalesce_copies", "coalesce_spans"]

@@ -12,31 +12,80 @@ MADIntraFwd    v_mad_u64_u32, v_mad_i64_i32 whose destination overlaps a source 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from typing import Final
 
-from sassxlate.disasm.rdna3 import OPS, RRef, depctr_imm, info, reads, writes
+from sassxlate.disasm.rdna3 import OPS, RRef, depctr_imm, effects, info, reads, writes
 from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item, Label, V
+from sassxlate.disasm.rdna3.reads_writes import FIRST, bits_of
 from sassxlate.errors import LoweringError, Where
 from sassxlate.lowering.codeobject.source_map import HAZARD, sass_text
-from sassxlate.lowering.target import DEFAULT, HazardWindows, Target
+from sassxlate.lowering.target import DEFAULT, Target
 
-_HAZARD = InstOrigin(HAZARD)
+_HAZARD: Final = InstOrigin(HAZARD)
+_NO_VGPR: Final = (1 << FIRST["v"]) - 1
+_ENDS: Final = frozenset({"branch", "jump", "end"})
+_WAITS: Final = frozenset({"lds", "flat", "global", "scratch"})  # for the VALU, themselves
 
 
-@dataclass(slots=True)
-class _Trans:
-    """Transcendental results in flight: by register, VALUs and transcendentals issued since."""
+class _Hazards:
+    """The program so far, and what is in flight."""
 
-    window: HazardWindows
-    since: dict[RRef, tuple[int, int]] = field(default_factory=dict[RRef, tuple[int, int]])
+    def __init__(self, target: Target) -> None:
+        self.out: list[Item] = []
+        self.most_valu = target.hazards.trans_valu
+        self.most_trans = target.hazards.trans_trans
+        # Transcendental results: the registers, VALUs and transcendentals issued since.
+        self.results: list[tuple[int, int, int]] = []
+        self.late = 0  # the registers of all of them
+        self.after_cmpx = False
+        self.matrix = 0  # the result of the matrix multiply just before
+
+    def settle(self) -> None:
+        """No transcendental result is late after it."""
+        if self.results:
+            wait = Inst("s_waitcnt_depctr", (), imm=depctr_imm(va_vdst=0), origin=_HAZARD)
+            self.out.append(wait)
+            self.forget()
+
+    def forget(self) -> None:
+        self.results.clear()
+        self.late = 0
 
     def step(self, is_trans: bool) -> None:
-        kept: dict[RRef, tuple[int, int]] = {}
-        for reg, (valu, trans) in self.since.items():
-            now = (valu + 1, trans + is_trans)
-            if now[0] <= self.window.trans_valu and now[1] <= self.window.trans_trans:
-                kept[reg] = now
-        self.since = kept
+        """A VALU instruction is issued."""
+        kept: list[tuple[int, int, int]] = []
+        self.late = 0
+        for registers, valu, trans in self.results:
+            valu += 1
+            trans += is_trans
+            if valu <= self.most_valu and trans <= self.most_trans:
+                kept.append((registers, valu, trans))
+                self.late |= registers
+        self.results = kept
+
+    def vector(self, inst: Inst) -> None:
+        """One VALU instruction, with what must precede it."""
+        row = OPS.get(inst.op) or info(inst.op)
+        check_mad(inst)
+        if self.late and effects(inst).read_bits & self.late:
+            self.settle()
+        if self.after_cmpx and is_permlane(inst.op):
+            some = next((a for a in inst.args if isinstance(a, V)), V(0))
+            self.out.append(Inst("v_mov_b32", (V(some.index), V(some.index)), origin=_HAZARD))
+        is_wmma = row.is_wmma
+        if is_wmma and self.matrix & _factors(inst):
+            self.out.append(Inst("v_nop", origin=_HAZARD))
+        self.out.append(inst)
+        is_trans = row.is_trans
+        if self.results:
+            self.step(is_trans)
+        if is_trans:
+            made = effects(inst).write_bits & ~_NO_VGPR
+            if made:
+                self.results.append((made, 0, 0))
+                self.late |= made
+        self.after_cmpx = inst.op.startswith("v_cmpx")
+        self.matrix = effects(inst).write_bits if is_wmma else 0
 
 
 def is_permlane(op: str) -> bool:
@@ -55,52 +104,27 @@ def check_mad(inst: Inst) -> None:
 
 def insert_hazards(items: Iterable[Item], target: Target = DEFAULT) -> list[Item]:
     """The program with all four hazards mitigated, and none left open at a label or branch."""
-    out: list[Item] = []
-    trans = _Trans(target.hazards)
-    after_cmpx = False
-    matrix: frozenset[RRef] = frozenset()
-
-    def settle() -> None:
-        out.append(Inst("s_waitcnt_depctr", (), imm=depctr_imm(va_vdst=0), origin=_HAZARD))
-        trans.since.clear()
-
+    state = _Hazards(target)
     for item in items:
         if isinstance(item, Label):
-            if trans.since:
-                settle()
-            after_cmpx, matrix = False, frozenset[RRef]()
-            out.append(item)
+            state.settle()
+            state.after_cmpx, state.matrix = False, 0
+            state.out.append(item)
             continue
-        row = OPS.get(item.op) or info(item.op)
-        if row.kind in ("branch", "jump", "end") and trans.since:
-            settle()
-        if row.kind in ("lds", "flat", "global", "scratch"):
-            trans.since.clear()  # these wait for the VALU themselves
-        if row.kind != "valu":
-            out.append(item)
+        kind = (OPS.get(item.op) or info(item.op)).kind
+        if kind == "valu":
+            state.vector(item)
             continue
-        check_mad(item)
-        if trans.since and any(r in trans.since for r in reads(item)):
-            settle()
-        if after_cmpx and is_permlane(item.op):
-            some = next((a for a in item.args if isinstance(a, V)), V(0))
-            out.append(Inst("v_mov_b32", (V(some.index), V(some.index)), origin=_HAZARD))
-        if row.is_wmma and matrix & _factors(item):
-            out.append(Inst("v_nop", origin=_HAZARD))
-        out.append(item)
-        if trans.since:
-            trans.step(row.is_trans)
-        if row.is_trans:
-            for reg in writes(item):
-                if reg.kind == "v":
-                    trans.since[reg] = (0, 0)
-        after_cmpx = item.op.startswith("v_cmpx")
-        matrix = frozenset(writes(item)) if row.is_wmma else frozenset()
-    return out
+        if kind in _ENDS:
+            state.settle()
+        elif kind in _WAITS:
+            state.forget()
+        state.out.append(item)
+    return state.out
 
 
-def _factors(inst: Inst) -> frozenset[RRef]:
+def _factors(inst: Inst) -> int:
     """The registers of A and B of a matrix multiply."""
-    return frozenset(
+    return bits_of(
         RRef("v", a.index + i) for a in inst.args[1:3] if isinstance(a, V) for i in range(a.n)
     )

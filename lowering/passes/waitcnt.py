@@ -11,51 +11,71 @@ in a block there may be stores of earlier blocks: proofs are of one block, which
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from typing import Final, Literal
 
-from sassxlate.disasm.rdna3 import (
-    OPS,
-    RRef,
-    counters,
-    effects,
-    info,
-    waitcnt_fields,
-    waitcnt_imm,
-    writes,
-)
+from sassxlate.disasm.rdna3 import OPS, counters, effects, info, waitcnt_fields, waitcnt_imm
 from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item, Label
+from sassxlate.disasm.rdna3.reads_writes import OTHER_BITS
 from sassxlate.lowering.codeobject.source_map import WAIT
-from sassxlate.lowering.target import DEFAULT, NULL, Counters, Target
+from sassxlate.lowering.target import DEFAULT, NULL, Target
+
+_WAIT: Final = InstOrigin(WAIT)
+_SPARE: Final = 3  # that a counter is kept below its most
 
 
-@dataclass(slots=True)
-class _Outstanding:
-    """Loads in issue order, each by the registers it fills; LDS and scalar loads apart."""
+class _Waits:
+    """The program so far, and its loads in issue order, each by the registers that it fills, as an
+    integer; LDS and scalar loads apart."""
 
-    most: Counters
-    vm: list[frozenset[RRef]] = field(default_factory=list[frozenset[RRef]])
-    lgkm: list[frozenset[RRef]] = field(default_factory=list[frozenset[RRef]])
-    scalar: bool = False  # a scalar load (or a flat access) is among ``lgkm``
-    stores: bool = True  # there may be stores
+    def __init__(self, target: Target) -> None:
+        self.out: list[Item] = []
+        self.most_vm = target.counters.vm
+        self.most_lgkm = target.counters.lgkm
+        self.vm: list[int] = []
+        self.lgkm: list[int] = []
+        self.filled = 0  # the registers of all of them
+        self.scalar = False  # a scalar load (or a flat access) is among ``lgkm``
+        self.stores = True  # there may be stores
 
-    def needed(self, touched: frozenset[RRef]) -> tuple[int, int]:
-        """(vmcnt, lgkmcnt) to wait for before ``touched`` may be used; the most is no wait."""
-        vm, lgkm = self.most.vm, self.most.lgkm
+    def needed(self, touched: int) -> None:
+        """Waits for what is necessary before these registers may be used."""
+        if not self.filled & touched:
+            return
+        vm, lgkm = self.most_vm, self.most_lgkm
         for i, regs in enumerate(self.vm):
             if regs & touched:
                 vm = len(self.vm) - 1 - i
         for i, regs in enumerate(self.lgkm):
             if regs & touched:
                 lgkm = 0 if self.scalar else len(self.lgkm) - 1 - i
-        return vm, lgkm
+        self.wait(vm, lgkm)
+
+    def all(self) -> None:
+        """Waits for all loads."""
+        self.wait(
+            0 if self.vm else self.most_vm,
+            0 if self.lgkm else self.most_lgkm,
+        )
+
+    def wait(self, vm: int, lgkm: int) -> None:
+        """Waits until as many are left; the most is no wait."""
+        if vm < self.most_vm or lgkm < self.most_lgkm:
+            self.out.append(Inst("s_waitcnt", (), imm=waitcnt_imm(vm, lgkm), origin=_WAIT))
+            self.done(vm, lgkm)
 
     def done(self, vm: int, lgkm: int) -> None:
+        """No more than as many are left."""
         if vm < len(self.vm):
             self.vm = self.vm[len(self.vm) - vm :]
         if lgkm < len(self.lgkm):
             self.lgkm = self.lgkm[len(self.lgkm) - lgkm :]
         if not self.lgkm:
             self.scalar = False
+        self.filled = 0
+        for regs in self.vm:
+            self.filled |= regs
+        for regs in self.lgkm:
+            self.filled |= regs
 
     def idle(self, inst: Inst) -> bool:
         """Whether a wait that the rules wrote has nothing to wait for."""
@@ -64,62 +84,77 @@ class _Outstanding:
         vm, lgkm, _ = waitcnt_fields(inst.imm)
         return vm >= len(self.vm) and lgkm >= len(self.lgkm)
 
+    def asked(self, inst: Inst) -> None:
+        """A wait that the rules wrote."""
+        if self.idle(inst):
+            return
+        if inst.op == "s_waitcnt":
+            vm, lgkm, _ = waitcnt_fields(inst.imm)
+            self.done(vm, lgkm)
+        elif inst.imm == 0:
+            self.stores = False
+        self.out.append(inst)
 
-_WAIT = InstOrigin(WAIT)
-# Kinds that a counter counts.
-_COUNTED = frozenset({"lds", "smem", "message", "inv", "flat", "global", "scratch", "buffer"})
-_SPARE = 3  # that a counter is kept below its most
+    def issued(self, inst: Inst) -> None:
+        """An instruction that a counter counts, after it."""
+        counted = counters(inst)
+        self.stores = self.stores or "vs" in counted
+        if "vm" not in counted and "lgkm" not in counted:
+            return
+        fills = effects(inst).write_bits & ~OTHER_BITS
+        self.filled |= fills
+        if "vm" in counted:
+            self.vm.append(fills)
+        if "lgkm" in counted:
+            self.lgkm.append(fills)
+            self.scalar = self.scalar or _way(inst.op) != "lds"
+        # Counters saturate; stay below.
+        if len(self.vm) > self.most_vm - _SPARE or len(self.lgkm) > self.most_lgkm - _SPARE:
+            self.wait(0, 0)
+
+
+# What an instruction is to this pass: nothing, the end of straight-line code, a barrier, a wait, or
+# counted (LDS apart).
+_Way = Literal["", "end", "barrier", "wait", "counted", "lds"]
+_KINDS: Final[dict[str, _Way]] = {
+    "branch": "end", "jump": "end", "end": "end", "barrier": "barrier", "lds": "lds",
+    "smem": "counted", "message": "counted", "inv": "counted", "flat": "counted",
+    "global": "counted", "scratch": "counted", "buffer": "counted",
+}  # fmt: skip
+_WAYS: Final[dict[str, _Way]] = {"s_waitcnt": "wait", "s_waitcnt_vscnt": "wait"}
+
+
+def _way(op: str) -> _Way:
+    known = _WAYS.get(op)
+    if known is None:
+        row = OPS.get(op) or info(op)
+        known = _WAYS[op] = _KINDS.get(row.kind, "")
+    return known
 
 
 def insert_waitcnt(items: Iterable[Item], target: Target = DEFAULT) -> list[Item]:
     """The program with the waits that it needs; before it has those of its fences alone, each for
     a counter's zero."""
-    out: list[Item] = []
-    most = target.counters
-    state = _Outstanding(most)
-
-    def wait(vm: int, lgkm: int) -> None:
-        if vm < most.vm or lgkm < most.lgkm:
-            out.append(Inst("s_waitcnt", (), imm=waitcnt_imm(vm, lgkm), origin=_WAIT))
-            state.done(vm, lgkm)
-
+    state = _Waits(target)
     for item in items:
         if isinstance(item, Label):
-            wait(0 if state.vm else most.vm, 0 if state.lgkm else most.lgkm)
+            state.all()
             state.stores = True
-            out.append(item)
+            state.out.append(item)
             continue
-        row = OPS.get(item.op) or info(item.op)
-        if row.kind in ("branch", "jump", "end", "barrier"):
-            wait(0 if state.vm else most.vm, 0 if state.lgkm else most.lgkm)
-            state.stores |= row.kind != "barrier"
-            out.append(item)
+        way = _way(item.op)
+        if way == "wait":
+            state.asked(item)
             continue
-        if item.op in ("s_waitcnt", "s_waitcnt_vscnt"):
-            if state.idle(item):
-                continue
-            if item.op == "s_waitcnt":
-                vm, lgkm, _ = waitcnt_fields(item.imm)
-                state.done(vm, lgkm)
-            elif item.imm == 0:
-                state.stores = False
-            out.append(item)
+        if way == "end" or way == "barrier":
+            state.all()
+            state.stores = state.stores or way == "end"
+            state.out.append(item)
             continue
-        if state.vm or state.lgkm:
-            wait(*state.needed(effects(item).touched))
-        out.append(item)
-        if row.kind not in _COUNTED:
-            continue
-        counted = counters(item)
-        state.stores |= "vs" in counted
-        if counted & {"vm", "lgkm"}:
-            fills = frozenset(r for r in writes(item) if r.kind in ("v", "s"))
-            if "vm" in counted:
-                state.vm.append(fills)
-            if "lgkm" in counted:
-                state.lgkm.append(fills)
-                state.scalar |= row.kind != "lds"
-            # Counters saturate; stay below.
-            if len(state.vm) > most.vm - _SPARE or len(state.lgkm) > most.lgkm - _SPARE:
-                wait(0, 0)
-    return out
+        if state.filled:
+            found = effects(item)
+            state.needed(found.read_bits | found.write_bits)
+        state.out.append(item)
+        if way:
+            state.issued(item)
+    return state.out

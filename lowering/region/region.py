@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sassxlate.cfg.liveness import live_before
+from sassxlate.cfg.register_sets import refs_of
 from sassxlate.disasm.sass.instruction import Instruction, RegRef
 from sassxlate.lowering.abi.kernarg import BankLayout
 from sassxlate.lowering.nans.bits import NanBits
@@ -76,15 +77,21 @@ class Region:
 class RegionSite:
     """A block of a selected kernel, and the rules' code of it: ``items[first:end]``.
 
+    ``live_bits`` are the registers read after it, as an integer (``cfg/register_sets.py``).
     ``starts`` has for each instruction, and for the end of the last, the item at which its code
     begins; None if a guard's EXEC spans it, so that the code cannot be cut there.
     """
 
     block: Region
-    live_out: frozenset[RegRef]
+    live_bits: int
     first: int
     end: int
     starts: tuple[int | None, ...]
+
+    @property
+    def live_out(self) -> frozenset[RegRef]:
+        """The registers read after it, as a set."""
+        return refs_of(self.live_bits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import groupby
+from collections.abc import Sequence
 
 from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item
 from sassxlate.disasm.sass.instruction import Instruction, Pred
 from sassxlate.disasm.sass.traits import acquires, traits
 from sassxlate.errors import LoweringError, SassxlateError, Where
 from sassxlate.lowering.builder.canonical_nan import put_right, put_right_results
-from sassxlate.lowering.builder.kernel_builder import KernelBuilder, Span, Spans
+from sassxlate.lowering.builder.kernel_builder import KernelBuilder, Spans
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
 from sassxlate.lowering.codeobject.source_map import GUARD, with_origin
 from sassxlate.lowering.convergence.control import Control
@@ -47,7 +46,9 @@ def write_body(
                 name_source(k, len(k.items) - 1, ins)
             continue
         first = len(k.items)
+        origin = InstOrigin(ins.text, ins.offset)
         c = RuleEmitter(k, ins, converged)
+        c.origin = origin
         if guard is not None and ins.guard != guard:
             if _switches(ins.guard):
                 switch_predication(c)
@@ -61,15 +62,16 @@ def write_body(
             guard = ins.guard
         c.begin()
         try:
-            for ref, kind in k.nans.before.get(ins.offset, ()):
-                put_right(c, ref, kind)
+            if ins.offset in k.nans.before:
+                for ref, kind in k.nans.before[ins.offset]:
+                    put_right(c, ref, kind)
             _one(c, writer)
             c.finish()
             if (made := k.nans.after.get(ins.offset)) is not None:
                 put_right_results(RuleEmitter(k, ins, converged), made)
         except SassxlateError as e:
             raise e.at(kernel=k.name, offset=ins.offset, inst=ins.text, word=ins.word) from None
-        name_source(k, first, ins)
+        with_origin(k.items, first, origin)
         if guard is not None and any(
             w.file == guard.file and w.index == guard.index for w in ins.writes
         ):
@@ -113,13 +115,16 @@ def coalesced(items: Sequence[Item], spans: Spans, regs: RegisterMap) -> tuple[l
     return out, spans.moved(places)
 
 
-def check_lanes(
-    kernel: str, items: Sequence[Item], spans: Iterable[Span], regs: RegisterMap
-) -> None:
+def check_lanes(kernel: str, items: Sequence[Item], spans: Spans, regs: RegisterMap) -> None:
     """Raises LoweringError SX0431 if the code of an instruction treats a lane wrongly."""
-    for _, group in groupby(spans, key=lambda s: s.ins.offset):
-        parts = list(group)
-        handwritten.check(kernel, parts[0].ins, items[parts[0].first : parts[-1].end], regs)
+    of, firsts, ends = spans.instructions, spans.firsts, spans.ends
+    at, count = 0, len(of)
+    while at < count:
+        ins, first = of[at], firsts[at]
+        while at + 1 < count and of[at + 1].offset == ins.offset:
+            at += 1
+        handwritten.check(kernel, ins, items[first : ends[at]], regs)
+        at += 1
 
 
 def begin_predication(c: RuleEmitter) -> None:

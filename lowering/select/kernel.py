@@ -8,7 +8,6 @@ from dataclasses import replace
 from sassxlate.cfg import Cfg, Liveness
 from sassxlate.cfg.graph import label_of
 from sassxlate.cfg.liveness import bits_before
-from sassxlate.cfg.register_sets import refs_of
 from sassxlate.disasm.rdna3.instruction import Inst, Item, Label, S, V
 from sassxlate.disasm.sass.instruction import RegRef
 from sassxlate.disasm.sass.traits import traits
@@ -83,16 +82,12 @@ def coalesce_copies(selected: Selected) -> Selected:
     spans = selected.spans
     parts = zip(spans.firsts, spans.ends, strict=True)
     items, places = coalesce_spans(selected.items, parts, selected.regs)
-    pieces = tuple(
-        replace(
-            p,
-            first=places[p.first],
-            end=places[p.end],
-            starts=tuple(None if s is None else places[s] for s in p.starts),
-        )
-        for p in selected.pieces
-    )
-    return replace(selected, items=tuple(items), pieces=pieces, spans=spans.moved(places))
+    pieces: list[RegionSite] = []
+    for p in selected.pieces:
+        starts = tuple([None if s is None else places[s] for s in p.starts])
+        moved = RegionSite(p.block, p.live_bits, places[p.first], places[p.end], starts)
+        pieces.append(moved)
+    return replace(selected, items=tuple(items), pieces=tuple(pieces), spans=spans.moved(places))
 
 
 def check_lanes(selected: Selected) -> Selected:
@@ -165,11 +160,13 @@ def _pieces(
         converged = plan.uniformity.converged[block.index]
         merged = frozenset[RegRef]() if converged else plan.pending_live
         ends = {found.members[-1].offset for found in body.found}
-        live_after: dict[int, frozenset[RegRef]] = {}
+        live_after: dict[int, int] = {}
         now = live.out_bits[block.index]
         for ins in reversed(block.instructions):
+            if len(live_after) == len(ends):
+                break
             if ins.offset in ends:
-                live_after[ins.offset] = refs_of(now)
+                live_after[ins.offset] = now
             now = bits_before(ins, now)
         for found in body.found:
             part = Region(block.index, found.members, converged, merged, around)

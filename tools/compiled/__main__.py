@@ -24,6 +24,7 @@ from tools.compiled.dataclass_methods import expand
 _VALUES = {
     "cfg/uniformity.py": ("_Step",),
     "disasm/rdna3/reads_writes.py": ("_Form",),
+    "disasm/sass/codec/decode.py": ("_Guard",),
     "disasm/sass/codec/row_compiler.py": ("Value",),
     "lowering/nans/steps.py": ("Value", "Step"),
 }

@@ -242,10 +242,16 @@ def _build(info: OpInfo, fmt: Format, opcode: int) -> Layout:
     )
 
 
-@cache
+_LAYOUTS: Final[dict[tuple[str, str], Layout]] = {}
+
+
 def layout(op: str, fmt: str) -> Layout:
     """The layout of a mnemonic in one of its formats (KeyError: not one of its formats)."""
-    return _build(OPS[op], FORMATS[fmt], OPS[op].forms[fmt])
+    key = (op, fmt)
+    known = _LAYOUTS.get(key)
+    if known is None:
+        known = _LAYOUTS[key] = _build(OPS[op], FORMATS[fmt], OPS[op].forms[fmt])
+    return known
 
 
 @cache

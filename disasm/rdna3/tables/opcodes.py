@@ -94,6 +94,7 @@ class OpInfo:
     load: bool
     store: bool
     atomic: bool
+    formats: tuple[str, ...]  # the names of ``forms``, shortest first
 
     @property
     def is_trans(self) -> bool:
@@ -114,11 +115,6 @@ class OpInfo:
     def is_vopd(self) -> bool:
         """Whether it is one half of a dual-issue instruction."""
         return "VOPD" in self.forms
-
-    @property
-    def formats(self) -> tuple[str, ...]:
-        """The names of its formats, shortest first."""
-        return tuple(self.forms)
 
 
 def _access(op: str, kind: str, args: tuple[Operand, ...], flags: frozenset[str]) -> list[bool]:
@@ -143,7 +139,9 @@ def _row(op: str, raw: dict[str, Any]) -> OpInfo:
     flags = frozenset(raw.get("flags", ()))
     load, store, atomic = _access(op, raw["kind"], args, flags)
     reads, writes = tuple(raw.get("reads", ())), tuple(raw.get("writes", ()))
-    return OpInfo(op, raw["kind"], args, raw["forms"], reads, writes, flags, load, store, atomic)
+    forms: dict[str, int] = raw["forms"]
+    access = load, store, atomic
+    return OpInfo(op, raw["kind"], args, forms, reads, writes, flags, *access, tuple(forms))
 
 
 @cache

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from sassxlate.disasm.sass.codec import legality
 from sassxlate.disasm.sass.codec.operand_bits import operand_bits, relative
@@ -53,36 +52,49 @@ def opcode_bits(opcode: int) -> int:
     return opcode & 0xFFF | (opcode & 0x1000) << 79
 
 
-@cache
-def _guard(raw: int, file: PredFile) -> tuple[Pred, str, frozenset[RegRef]]:
+class _Guard(NamedTuple):
+    """A guard, its text, and the predicate that it reads."""
+
+    pred: Pred
+    text: str
+    reads: frozenset[RegRef]
+
+
+def _guard(raw: int, file: PredFile) -> _Guard:
     index, inv = raw & 7, bool(raw & 8)
     pred = Pred(file, index, inv)
     if index == 7:
-        return pred, f"@!{file}T " if inv else "", _NONE
+        return _Guard(pred, f"@!{file}T " if inv else "", _NONE)
     name = f"@{'!' if inv else ''}{file}{index} "
-    return pred, name, frozenset((RegRef(file, index),))
+    return _Guard(pred, name, frozenset((RegRef(file, index),)))
+
+
+_GUARDS: Final = [_guard(raw, "P") for raw in range(16)]
+_UNIFORM_GUARDS: Final = [_guard(raw, "UP") for raw in range(16)]
 
 
 def guard_text(word: int, file: PredFile) -> str:
     """The text before the mnemonic: ``@!P0 `` or nothing."""
-    return _guard(word >> 12 & 15, file)[1]
+    return (_GUARDS if file == "P" else _UNIFORM_GUARDS)[word >> 12 & 15].text
 
 
-@cache
-def _control(raw: int) -> Control:
-    return Control(
-        stall=raw & 15,
-        yield_=bool(raw >> 4 & 1),
-        write_barrier=raw >> 5 & 7,
-        read_barrier=raw >> 8 & 7,
-        wait_mask=raw >> 11 & 63,
-        reuse=raw >> 17 & 15,
-    )
+_CONTROLS: Final[dict[int, Control]] = {}
 
 
 def control_of(word: int) -> Control:
     """The scheduling information of a word."""
-    return _control(word >> 105 & 0x1FFFFF)
+    raw = word >> 105 & 0x1FFFFF
+    known = _CONTROLS.get(raw)
+    if known is None:
+        known = _CONTROLS[raw] = Control(
+            stall=raw & 15,
+            yield_=bool(raw >> 4 & 1),
+            write_barrier=raw >> 5 & 7,
+            read_barrier=raw >> 8 & 7,
+            wait_mask=raw >> 11 & 63,
+            reuse=raw >> 17 & 15,
+        )
+    return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +150,6 @@ class _Variant:
     modifiers: tuple[str, ...]
     head: str
     slots: tuple[_Slot, ...]
-    roles: tuple[str, ...]
     # The printed parts: the operand's index, or None and a literal; whether it may be omitted;
     # the separator after another operand.
     printed: tuple[tuple[int | None, str, bool, str], ...]
@@ -257,7 +268,7 @@ class CompiledRow:
             (None if t.literal else roles.index(t.role), t.role, t.elide, t.lead)
             for t in tokens(self.row.text, context)
         )
-        variant = _Variant(modifiers, head, slots, roles, printed)
+        variant = _Variant(modifiers, head, slots, printed)
         if len(self._settled) < _CACHE_LIMIT:
             self._settled[same] = variant
         return variant
@@ -272,9 +283,10 @@ class CompiledRow:
         if word >> 105 & _SCHEDULING not in self._scheduled:
             self.scheduled(word)
         values: list[Value] = []
-        guard, text, guard_reads = _guard(word >> 12 & 15, self.row.guard)
-        reads: set[RegRef] = set(guard_reads)
+        guard = (_GUARDS if self.row.guard == "P" else _UNIFORM_GUARDS)[word >> 12 & 15]
+        reads: set[RegRef] = set(guard.reads)
         writes: set[RegRef] = set()
+        operands: dict[str, Operand] = {}
         for slot in variant.slots:
             seen = slot.seen
             if seen is None:
@@ -283,11 +295,12 @@ class CompiledRow:
                 part = word & slot.mask
                 value = seen.get(part) or slot.remember(part, word, offset)
             values.append(value)
+            operands[slot.role] = value.operand
             if value.reads:
                 reads |= value.reads
             if value.writes:
                 writes |= value.writes
-        text += variant.head
+        text = guard.text + variant.head
         lead = " "
         for at, body, elide, before in variant.printed:
             if at is not None:
@@ -298,7 +311,6 @@ class CompiledRow:
             if body:
                 text += (lead or before) + body
             lead = ""
-        operands = dict(zip(variant.roles, [value.operand for value in values], strict=True))
         if self.row.effect:
             _EFFECTS[self.row.effect](operands, reads, writes)
         return Instruction(
@@ -307,8 +319,8 @@ class CompiledRow:
             word,
             self.row.mnemonic,
             variant.modifiers,
-            guard,
-            MappingProxyType(operands),
+            guard.pred,
+            operands,
             control_of(word),
             _shared(frozenset(reads)),
             _shared(frozenset(writes)),

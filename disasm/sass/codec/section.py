@@ -190,24 +190,6 @@ def decode_section(code: bytes, arch: int, *, strict: bool = True) -> Section:
     return decode_sections([code], arch, strict=strict)[0]
 
 
-def decode_filled(code: bytes, arch: int) -> list[Item]:
-    """The instructions of a section as objects, in order, without words of zeros, which are no
-    instructions: between functions that stay at their places in a module there are many.
-
-    Raises as :func:`decode_section`.
-    """
-    if len(code) % WORD_BYTES:
-        raise DecodeError("SX0205", f"{len(code)} bytes of code are not a whole number of words")
-    table = index(generation_of(arch))
-    halves = memoryview(code).cast("Q")
-    with collector.paused():
-        return [
-            decode_or_bad(table, halves[i] | halves[i + 1] << 64, 8 * i, arch, True)
-            for i in range(0, len(halves), 2)
-            if halves[i] or halves[i + 1]
-        ]
-
-
 def decode_sections(codes: Sequence[bytes], arch: int, *, strict: bool = True) -> list[Section]:
     """Decode several sections of one architecture together, which is faster for small ones.
 

@@ -201,7 +201,8 @@ def _step(inst: Inst, facts: _Facts) -> None:
     if inst.op not in OPS:  # a meaning without an encoding
         facts.update(dict.fromkeys(facts))
         return
-    read, written, _ = effects(inst)
+    found = effects(inst)
+    read, written = found.reads, found.writes
     targets = [ref.number for ref in written if ref.kind == "v"]
     if not targets:
         return

@@ -23,7 +23,7 @@ from sassxlate.disasm.sass.instruction import Instruction, Reg, RegRef
 from sassxlate.disasm.sass.traits import traits
 from sassxlate.domain.interface import Domain, is_nan
 from sassxlate.lowering.nans.reads import Nan, made, numeric
-from sassxlate.lowering.nans.values import ANY, float_result
+from sassxlate.lowering.nans.values import ANY, Bounds, float_result
 from sassxlate.lowering.verify.block.block import BlockPair, Obligation
 from sassxlate.lowering.verify.block.effects import accesses
 from sassxlate.lowering.verify.block.places import fixed, placed, registers
@@ -465,7 +465,7 @@ def _live(block: BlockPair) -> frozenset[RegRef]:
 
 def _number(ins: Instruction) -> bool:
     """Whether a result is binary32 and never NaN."""
-    size = float_result(ins, lambda _: ANY)
+    size = float_result(ins, Bounds())
     return size is not None and size < ANY
 
 

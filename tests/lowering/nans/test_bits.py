@@ -21,7 +21,7 @@ from sassxlate.disasm.sass.instruction import RegRef
 from sassxlate.lowering.kernel_graph import kernel_cfg
 from sassxlate.lowering.nans.bits import NanBits, nan_bits
 from sassxlate.lowering.nans.reads import Nan, numeric, nvcc_routine
-from sassxlate.lowering.nans.values import ANY, float_result
+from sassxlate.lowering.nans.values import Bounds, float_result
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.verify import Proved, Refuted, verify
 from sassxlate.lowering.verify.block.of_kernel import blocks
@@ -238,7 +238,7 @@ def test_what_costs_nothing(text: str) -> None:
 def test_an_integer_of_the_uniform_data_path_is_no_nan() -> None:
     for text in ("I2FP.F32.U32 R4, R5", "UI2FP.F32.U32 UR4, UR5", "UI2F.U32 UR4, UR5"):
         ins = decode(assemble(f"{text} ;", 120), 0, 120)
-        assert float_result(ins, lambda _: ANY) == 64
+        assert float_result(ins, Bounds()) == 64
 
 
 def test_halves_and_registers_that_they_are_read_as() -> None:

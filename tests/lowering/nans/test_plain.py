@@ -17,14 +17,14 @@ from sassxlate.lowering.nans.reads import (
     numeric,
     sources_of_doubles,
 )
-from sassxlate.lowering.nans.values import ANY, float_result
+from sassxlate.lowering.nans.values import Bounds, float_result
 
 KERNELS = Path(__file__).parents[3] / "fixtures" / "kernels"
 
 
 def _answers(ins: Instruction) -> tuple[object, ...]:
     roles, _ = numeric(ins)
-    result = float_result(ins, lambda _: ANY)
+    result = float_result(ins, Bounds())
     return roles, int(made(ins)), moved(ins), carries(ins), sources_of_doubles(ins), result
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Final
 
 from sassxlate.disasm.rdna3.codec.encode.graphics import (
@@ -60,13 +59,19 @@ def encode(inst: Inst) -> bytes:
     Raises:
         EncodeError: SX0501 to SX0512, naming the instruction; labels need assemble().
     """
-    return _encode(inst) if inst.enc else _plain(inst)
+    if inst.enc:  # which equality of instructions ignores
+        return _encode(inst)
+    code = _CODES.get(inst)
+    if code is None:
+        code = _encode(inst)
+        if len(_CODES) >= _MOST_CODES:
+            _CODES.clear()
+        _CODES[inst] = code
+    return code
 
 
-@lru_cache(maxsize=1 << 14)
-def _plain(inst: Inst) -> bytes:
-    """Encodes an instruction without ``enc``, which equality of instructions ignores."""
-    return _encode(inst)
+_CODES: Final[dict[Inst, bytes]] = {}  # of instructions without ``enc``
+_MOST_CODES: Final = 1 << 14
 
 
 def _encode(inst: Inst) -> bytes:

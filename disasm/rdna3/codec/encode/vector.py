@@ -44,8 +44,19 @@ def scalar_reads(row: OpInfo, codes: list[int]) -> set[int]:
     return scalars
 
 
+def _uses_bus(row: OpInfo, codes: list[int]) -> bool:
+    if row.reads and "vcc" in row.reads:
+        return True
+    for code in codes:
+        if code >= LIT or (code < 256 and not (128 <= code < 235 or 240 <= code < 251)):
+            return True
+    return False
+
+
 def check_constant_bus(row: OpInfo, codes: list[int]) -> None:
     """At most two scalar values, literal included (one for 64-bit shifts)."""
+    if not _uses_bus(row, codes):  # like most
+        return
     # A literal that is read by operands of two widths counts twice, as in LLVM.
     widths = {bits_of(a.type) for a, code in zip(row.args, codes, strict=True) if code >= LIT}
     count = len(scalar_reads(row, codes)) + len(widths)
