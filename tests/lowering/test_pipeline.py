@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import inspect
 import tracemalloc
 from dataclasses import replace
@@ -14,7 +15,7 @@ import pytest
 
 from sassxlate.errors import LoweringError
 from sassxlate.lowering import pipeline
-from sassxlate.lowering.pipeline import PASSES, run_passes, select_kernel
+from sassxlate.lowering.pipeline import PASSES, run_passes, select_kernel, translate_kernel
 from sassxlate.lowering.select import allocation
 from sassxlate.lowering.select.allocation import ROUNDS, fit_registers
 from sassxlate.lowering.select.stages import Selected, Source
@@ -83,9 +84,23 @@ def test_passes_after_selection_hold_little() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert isinstance(made, pipeline.Written)
-    assert not list(made.assembled.selected.spans)
+    assert not made.assembled.selected.spans.instructions
     instructions = sum(len(block.instructions) for block in selected.plan.cfg.blocks)
     assert 100 < peak / instructions < 700
+
+
+def test_a_translation_leaves_nothing_to_the_collector() -> None:
+    """All of it goes with its last reference: the collector is paused while kernels are made, and
+    a function in a function, which is a cycle, kept the kernel's instructions."""
+    cubin = emulated.load("double_math", 90)
+    translate_kernel(cubin, "double_math")
+    gc.collect()
+    gc.disable()
+    try:
+        count = translate_kernel(cubin, "double_math").report.sass_instructions
+        assert gc.collect() < count / 10
+    finally:
+        gc.enable()
 
 
 def _asking(temporaries: int) -> Selected:
