@@ -65,7 +65,7 @@ class SourceReader:
         self.ins = ins
         self.arch = k.arch
         self.converged = converged
-        # Of what :meth:`emit` appends; None: it is set later (``source_map.with_origin``), which makes
+        # Of what :meth:`emit` appends; None: it is set later (``with_origin``), which makes
         # each instruction a second time.
         self.origin: InstOrigin | None = None
         self._first = len(k.items)

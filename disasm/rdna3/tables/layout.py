@@ -71,7 +71,7 @@ class Layout:
     plan: tuple[tuple[int, int, tuple[Arg | None, ...]], ...]  # (place, mask, table) per operand
 
 
-def _field(info: OpInfo, fmt: Format, operand: Operand) -> Field | None:
+def _field_of(info: OpInfo, fmt: Format, operand: Operand) -> Field | None:
     """The field of an operand, None if the format implies it."""
     name = operand.field
     if name == "sdst" and fmt.name in ("VOP1", "VOP3"):
@@ -190,7 +190,7 @@ def _build(info: OpInfo, fmt: Format, opcode: int) -> Layout:
         if operand.cls == "i":
             plan.append((0, 0, (LITERAL_MARK,)))
             continue
-        field = _field(info, fmt, operand)
+        field = _field_of(info, fmt, operand)
         if field is None:
             vcc.append(i)
             plan.append((0, 0, (Sp("vcc_lo"),)))
