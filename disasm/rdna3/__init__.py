@@ -12,6 +12,8 @@ from sassxlate.disasm.rdna3.codec.encode.instruction import can_encode, encode
 from sassxlate.disasm.rdna3.codec.text.immediates import depctr_imm, waitcnt_fields, waitcnt_imm
 from sassxlate.disasm.rdna3.codec.text.instruction import format_inst, format_item, format_program
 from sassxlate.disasm.rdna3.reads_writes import (
+    MACRO,
+    READS,
     RRef,
     counters,
     effects,
@@ -23,7 +25,9 @@ from sassxlate.disasm.rdna3.reads_writes import (
 from sassxlate.disasm.rdna3.tables.opcodes import OPS, Operand, OpInfo, info
 
 __all__ = [
+    "MACRO",
     "OPS",
+    "READS",
     "Encoded",
     "OpInfo",
     "Operand",

@@ -62,6 +62,10 @@ _MEMORY: Final = {
     "scratch": (SCRATCH,),
     "smem": (MEM,),
 }
+# Stands for code that is kept as it is.  Its operands are what that code writes, READS, and what it
+# reads; of memory, EXEC and MODE it is taken to do everything but to leave EXEC and MODE changed.
+MACRO: Final = ".macro"
+READS: Final = Sp("reads")
 _FULL_DPP: Final = ("row_mask:0xf", "bank_mask:0xf", "bound_ctrl:1")
 
 
@@ -181,6 +185,8 @@ def _one(inst: Inst) -> Effects:
 
 def _found(inst: Inst) -> Effects:
     args, dpp = inst.args, inst.dpp
+    if inst.op == MACRO:
+        return _of_macro(args)
     form = _form(inst.op, len(args), dpp != "" and _is_masked(dpp), inst.glc)
     read, written = set(form.always_read), set(form.always_written)
     for place in form.read:
@@ -188,6 +194,15 @@ def _found(inst: Inst) -> Effects:
     for place in form.written:
         written.update(registers(args[place]))
     return Effects(frozenset(read), frozenset(written), bits_of(read), bits_of(written))
+
+
+def _of_macro(args: tuple[Arg, ...]) -> Effects:
+    at = args.index(READS)
+    memory = frozenset({MEM, LDS, SCRATCH})
+    state = memory | {_IMPLICIT["exec"], MODE}
+    written = memory.union(*(registers(arg) for arg in args[:at]))
+    read = state.union(*(registers(arg) for arg in args[at + 1 :]))
+    return Effects(read, written, bits_of(read), bits_of(written))
 
 
 def reads(inst: Inst) -> frozenset[RRef]:
@@ -214,6 +229,8 @@ def writes(inst: Inst) -> frozenset[RRef]:
 def keeps_part(inst: Inst) -> bool:
     """Whether the destination keeps 16 or more of its old bits in every lane: 16-bit results and
     d16 loads write one half of a register."""
+    if inst.op == MACRO:  # what it may leave as it is, counts as read
+        return False
     row = OPS.get(inst.op) or info(inst.op)
     if "partial" in row.flags:
         return True

@@ -89,7 +89,10 @@ def engine(
         from sassxlate.lowering.engine.search import LONGEST, SearchProposer
 
         proposer = SearchProposer(prover, memo or Memo())
-        return Engine(proposer, name, key=f"{LONGEST}", longest=LONGEST, prover=prover, edges=True)
+        return Engine(
+            proposer, name, key=f"{LONGEST} macros", longest=LONGEST, prover=prover, edges=True,
+            macros=True,
+        )  # fmt: skip
     if is_file(name):
         from sassxlate.lowering.engine.from_file import load
 

@@ -76,7 +76,9 @@ class ModelProposer:
 
 
 def _said(question: Question) -> RegionText | None:
-    """As the model is asked it; None where that cannot be said."""
+    """As the model is asked it; None where that cannot be said: no vocabulary has macros."""
+    if question.region.macros:
+        return None
     try:
         return question_words(question.region, question.regs, question.live_out, question.text)
     except EncodeError:

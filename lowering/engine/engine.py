@@ -17,6 +17,12 @@ from typing import TypeAlias, get_args
 from sassxlate.disasm.rdna3.instruction import Inst, Item
 from sassxlate.errors import ModelError, SassxlateError, Where
 from sassxlate.lowering.engine.gate import Gate, Judgement
+from sassxlate.lowering.engine.macros import (
+    as_it_stands,
+    macros_in_place,
+    regions,
+    with_macros,
+)
 from sassxlate.lowering.engine.parts import parts
 from sassxlate.lowering.engine.report import BlockReport, EngineReport, Outcome
 from sassxlate.lowering.engine.seam import (
@@ -35,12 +41,13 @@ from sassxlate.lowering.engine.splice import spliced
 from sassxlate.lowering.engine.stepwise import Stepwise, by_steps
 from sassxlate.lowering.optimize.cost import cost
 from sassxlate.lowering.optimize.masks.simplify import simplified
-from sassxlate.lowering.optimize.regions import LONGEST, CutRegion, TooLong, cut_regions, never
+from sassxlate.lowering.optimize.regions import LONGEST, CutRegion, TooLong, never
 from sassxlate.lowering.optimize.temporaries import packed, room, used
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.region.region import RegionSite
 from sassxlate.lowering.select.rewrite import Replacement, rewritten
 from sassxlate.lowering.select.stages import Selected
+from sassxlate.lowering.verify.steps.framing import flat_items
 from sassxlate.lowering.verify.steps.prover import Prover
 
 _NO_MEMORY = "memory ran out"
@@ -126,7 +133,8 @@ class Engine:
     is not, so that one sees what a proposer can do by itself.  ``longest`` is the most SASS
     instructions of a region, and ``too_long`` says which regions are cut further.  ``key`` is what
     answers depend on besides the proposer's name.  ``edges``: the code between blocks is
-    shortened, too, which no proposer is asked for.
+    shortened, too, which no proposer is asked for.  ``macros``: regions may have macros
+    (:mod:`sassxlate.lowering.region.macro`), for proposers that read them.
     """
 
     proposer: Proposer
@@ -138,6 +146,7 @@ class Engine:
     progress: Progress = lambda _, __, ___: None
     prover: Prover = field(default_factory=Prover)
     edges: bool = False
+    macros: bool = False
 
     @property
     def identity(self) -> str:
@@ -150,7 +159,7 @@ class Engine:
         ModelError SX1007 where that has to be everywhere (``cheaper`` is false) and is not.
         """
         gate = Gate(room(selected), cheaper=self.cheaper, prover=self.prover)
-        nodes = [_Node(t) for piece in selected.pieces for t in self._tasks(piece, selected.regs)]
+        nodes = [_Node(t) for piece in selected.pieces for t in self._tasks(piece, selected)]
         asked = _Asked()
         asking = judging = 0.0
         level: list[_Node] = [node for node in nodes if node.task.question is not None]
@@ -208,7 +217,7 @@ class Engine:
                 task
                 for selected in kernels
                 for piece in selected.pieces
-                for task in self._tasks(piece, selected.regs)
+                for task in self._tasks(piece, selected)
             )
             self._ask_ahead([task.question for task in tasks if task.question is not None])
 
@@ -227,10 +236,10 @@ class Engine:
             text = f"ahead() of {self.proposer.name} raised {what}"
             raise ModelError("SX1014", text) from error
 
-    def _tasks(self, piece: RegionSite, regs: RegisterMap) -> Iterable[_Task]:
+    def _tasks(self, piece: RegionSite, selected: Selected) -> Iterable[_Task]:
         at = 0
-        for part in cut_regions(
-            piece.block, regs, piece.live_out, self.longest, too_long=self.too_long
+        for part in regions(
+            piece, selected, self.longest, too_long=self.too_long, macros=self.macros
         ):
             starts = piece.starts[at : at + len(part.block.instructions) + 1]
             first, end = starts[0], starts[-1]
@@ -238,13 +247,14 @@ class Engine:
             outcome: Outcome | None = "macro" if part.macro else None
             if first is None or end is None:
                 outcome = outcome or "guarded"
-            question = None if outcome is not None else _question(part, regs)
+            question = None if outcome is not None else _question(part, selected.regs)
             if question is None:
                 outcome = outcome or "unsaid"
             yield _Task(part, first or 0, end or 0, question, outcome, starts)
 
-    def _parts(self, task: _Task, regs: RegisterMap) -> tuple[_Node, ...]:
+    def _parts(self, task: _Task, selected: Selected) -> tuple[_Node, ...]:
         """A task's parts, or none."""
+        regs = selected.regs
         out: list[_Node] = []
         at = 0
         for part in parts(task.part, regs, lambda n: task.starts[n] is not None):
@@ -255,7 +265,7 @@ class Engine:
             assert first is not None
             assert end is not None
             question = _question(part, regs)
-            if question is None:
+            if question is None or not as_it_stands(part, selected, first, end):
                 return ()
             out.append(_Node(_Task(part, first, end, question, None, starts)))
         return tuple(out)
@@ -313,7 +323,7 @@ class Engine:
         if not node.got.accepted:
             node.partly = partly
             if node.got.reason != "dearer":
-                node.parts = self._parts(task, regs)
+                node.parts = self._parts(task, selected)
 
     def _by_steps(self, task: _Task, code: Code, selected: Selected, gate: Gate) -> Stepwise | None:
         """What passes step by step, where the rules' code may stay in the others."""
@@ -338,7 +348,7 @@ class Engine:
         task, got = node.task, node.got
         block = task.part.block
         rules = selected.items[task.first : task.end]
-        price = cost(rules if rules else [i for group in task.part.code for i in group])
+        price = cost(rules if rules else flat_items(block, task.part.code))
 
         def one(engine: str, outcome: Outcome, got: Judgement) -> BlockReport:
             verdict = {"accepted": "Proved", "refuted": "Refuted", "unknown": "Unknown"}
@@ -366,19 +376,18 @@ class Engine:
             # Where a kernel is refused, it is of interest which part it was.
             return apart if every and not self.cheaper else _Settled((row,))
         row = one(self.proposer.name, "accepted", accepted)
-        return _Settled((row,), tuple(_changes(task, accepted)), saved, got.accepted)
+        return _Settled((row,), tuple(_changes(task, accepted, selected)), saved, got.accepted)
 
 
-def _changes(task: _Task, accepted: Judgement) -> Iterator[Replacement]:
+def _changes(task: _Task, accepted: Judgement, selected: Selected) -> Iterator[Replacement]:
     """The places of a task's new code: of all of it, or of each step that passed."""
     sass = task.part.block.instructions
-    if not accepted.steps:
-        yield Replacement(task.first, task.end, sass, accepted.code)
-    for first, end, got in accepted.steps:
+    own = macros_in_place(task.part, selected, task.first)
+    for first, end, got in accepted.steps or ((0, len(sass), accepted),):
         begin, stop = task.starts[first], task.starts[end]
         assert begin is not None
         assert stop is not None
-        yield Replacement(begin, stop, sass[first:end], got.code)
+        yield Replacement(begin, stop, sass[first:end], with_macros(got.code, own[first:end]))
 
 
 def _checked(made: object) -> Proposals:

@@ -18,6 +18,7 @@ from sassxlate.disasm.sass.instruction import RegRef
 from sassxlate.errors import EncodeError, SassxlateError
 from sassxlate.lowering.optimize.cost import cost
 from sassxlate.lowering.regalloc.register_map import RegisterMap
+from sassxlate.lowering.region.macro import MACRO, misplaced
 from sassxlate.lowering.region.region import Region
 from sassxlate.lowering.region.text import region_text
 from sassxlate.lowering.region.uniform import with_uniform
@@ -27,6 +28,7 @@ from sassxlate.lowering.verify.steps.framing import (
     accesses,
     beyond,
     flat_code,
+    flat_items,
     foreign_writes,
     framed_for_verifier,
     refused,
@@ -123,21 +125,25 @@ class Gate:
         if len(code) != len(block.instructions):
             said = f"code of {len(code)} instructions, not {len(block.instructions)}"
             return Judgement("malformed", said)
-        items = flat_code(code)
+        wrong = misplaced(code, block.instructions, block.macros, regs)
+        if wrong is not None:
+            return Judgement("malformed", wrong)
+        own = [i for i in flat_code(code) if i.op != MACRO]
+        items = flat_items(block, code)
         try:
-            bad = refused(items)
+            bad = refused(own)
             if bad is not None:
                 return Judgement("encoding", f"{bad} in a block")
             price = cost(items)
             assemble(items)
         except SassxlateError as error:
             return Judgement("encoding", str(error))
-        foreign = foreign_writes(block, regs, items, limits(regs, self.vtemps))
+        foreign = foreign_writes(block, regs, own, limits(regs, self.vtemps))
         if foreign:
             return Judgement("registers", f"writes {', '.join(foreign[:4])}", price)
         if accesses(items) != accesses(rules):
             return Judgement("accesses", "other accesses, waits or caching than the rules'", price)
-        stray = beyond(block, regs, items)
+        stray = beyond(block, regs, flat_code(code))
         if stray is not None:
             return Judgement("accesses", stray, price)
         if self.cheaper and price >= cost(rules):

@@ -15,6 +15,7 @@ from sassxlate.disasm.sass.instruction import RegRef
 from sassxlate.errors import LoweringError
 from sassxlate.lowering.optimize.regions import CutRegion, rules_code, said_as
 from sassxlate.lowering.regalloc.register_map import RegisterMap
+from sassxlate.lowering.region.macro import sealed
 
 LONG = 8  # regions this long are split into three parts: the number of answers is limited
 
@@ -77,6 +78,7 @@ def _part(part: CutRegion, regs: RegisterMap, first: int, end: int) -> CutRegion
     try:
         plain = all(ins.guard.is_true for ins in near)
         code = part.code[first:end] if plain else rules_code(block, regs)
+        code = sealed(code, block.instructions, block.macros, regs)
     except LoweringError:
         return None
     return said_as(CutRegion(block, live, code), regs)

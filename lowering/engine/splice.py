@@ -18,7 +18,7 @@ from sassxlate.lowering.optimize.cost import cost
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.region.region import Region
 from sassxlate.lowering.region.uniform import with_uniform
-from sassxlate.lowering.verify.steps.framing import accesses
+from sassxlate.lowering.verify.steps.framing import accesses, flat_items
 from sassxlate.lowering.verify.steps.prover import Prover, ends_of, lives
 
 
@@ -48,7 +48,8 @@ def spliced(
         )
         for end in sorted(n for n in both if n > 0):
             steps += 1
-            if _worth(mine[first:end], theirs[first:end]):
+            step = replace(block, instructions=block.instructions[first:end])
+            if _worth(step, mine[first:end], theirs[first:end]):
                 tried = (*made[:first], *mine[first:end], *made[end:])
                 verdict = prover.pieces(block, regs, live_after, tried, first, end, ())
                 if isinstance(verdict, Proved):
@@ -59,10 +60,10 @@ def spliced(
     return (made, taken, steps) if 0 < taken < steps else None
 
 
-def _worth(mine: Code, theirs: Code) -> bool:
+def _worth(step: Region, mine: Code, theirs: Code) -> bool:
     """Whether a step costs less and accesses memory as the rules do."""
     try:
-        ours, old = ([i for group in code for i in group] for code in (mine, theirs))
+        ours, old = (flat_items(step, code) for code in (mine, theirs))
         return ours != old and accesses(ours) == accesses(old) and cost(ours) < cost(old)
     except SassxlateError:
         return False

@@ -24,6 +24,7 @@ from sassxlate.lowering.optimize.regions import CutRegion
 from sassxlate.lowering.optimize.temporaries import packed
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.region.uniform import with_uniform
+from sassxlate.lowering.verify.steps.framing import flat_items
 from sassxlate.lowering.verify.steps.prover import ends_of, lives
 
 
@@ -78,7 +79,7 @@ def by_steps(
         first = end
     if not taken:
         return None
-    price = cost([i for group in part.code for i in group]) - saved
+    price = cost(flat_items(block, part.code)) - saved
     detail = "" if complete else f"{len(taken)} of {changed} steps"
     modulo = tuple(sorted({name for _, _, got in taken for name in got.proved or ()}))
     passed = Judgement("accepted", detail, price, modulo, steps=tuple(taken))

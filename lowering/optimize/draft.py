@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from sassxlate.disasm.rdna3 import OPS, RRef, can_encode, keeps_part, reads, registers, writes
+from sassxlate.disasm.rdna3 import (
+    MACRO,
+    OPS,
+    RRef,
+    can_encode,
+    keeps_part,
+    reads,
+    registers,
+    writes,
+)
 from sassxlate.disasm.rdna3.instruction import Arg, Inst, S, V
 from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO
 from sassxlate.disasm.sass.instruction import Instruction, RegRef
@@ -183,6 +192,8 @@ def legal(inst: Inst) -> bool:
 
 def pure(inst: Inst) -> bool:
     """Whether an instruction does nothing but write its results: no memory, EXEC or MODE."""
+    if inst.op == MACRO:
+        return False
     row = OPS[inst.op]
     if row.kind not in ("valu", "salu") and not inst.op.startswith("s_load_b"):
         return False
@@ -204,6 +215,8 @@ def source(arg: Arg) -> frozenset[RRef]:
 
 def substituted(inst: Inst, old: Arg, new: Arg) -> Inst | None:
     """Replaces an operand wherever it is read; None if it is not read as exactly that."""
+    if inst.op == MACRO:  # its code stays as it is
+        return None
     row = OPS[inst.op]
     args = list(inst.args)
     found = False

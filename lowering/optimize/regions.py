@@ -1,9 +1,11 @@
 """Selects the code that the model is prompted for: regions of a block within the model's subset.
 
-A block is cut at instructions whose code stays the rules': those whose rule is outside the subset
-(loops, other lanes, fences, asynchronous copies, matrices, spilled registers) or was tested on
-inputs, not proved.  The rest is cut to at most ``LONGEST`` instructions; an instruction of a later
-architecture counts as the older ones in which the model is prompted for it.  Each part is a
+Some instructions' code stays the rules': those whose rule is outside the subset (loops, other
+lanes, fences, asynchronous copies, matrices, spilled registers) or was tested on inputs, not
+proved.  A block is cut at these, or, where the proposer knows macros, only at those that cannot be
+said as one (:mod:`sassxlate.lowering.region.macro`).  The rest is cut to at most ``LONGEST``
+instructions; an instruction of a later architecture counts as the older ones in which the model is
+prompted for it.  Each part is a
 :class:`~sassxlate.lowering.region.region.Region` like the block that it comes from, and its code
 goes through the same waits, hazards and encoder as the block's.
 """
@@ -19,6 +21,7 @@ from sassxlate.disasm.sass.instruction import Instruction, RegRef
 from sassxlate.disasm.sass.traits import traits
 from sassxlate.errors import EncodeError
 from sassxlate.lowering.regalloc.register_map import RegisterMap
+from sassxlate.lowering.region.macro import Macro, macro_of, sealed
 from sassxlate.lowering.region.region import Region
 from sassxlate.lowering.region.subset import in_subset
 from sassxlate.lowering.region.text import RegionText, code_words, region_text
@@ -32,7 +35,7 @@ LONGEST = 8  # SASS instructions
 @dataclass(frozen=True, slots=True)
 class CutRegion:
     """A part of a block.  ``code`` is the rules', by SASS instruction.  ``macro``: it is never
-    replaced."""
+    replaced, and is not asked about."""
 
     block: Region
     live_out: frozenset[RegRef]
@@ -92,9 +95,11 @@ def cut_regions(
     items: Sequence[Item] | None = None,
     *,
     too_long: TooLong,
+    macros: bool = False,
 ) -> list[CutRegion]:
     """A block's parts in order; together they are the block.  ``items`` are the rules' code of it
-    if available; a part for which ``too_long`` holds is cut further.
+    if available; a part for which ``too_long`` holds is cut further.  ``macros``: a part may have
+    some between its other instructions.
 
     Raises LoweringError if the rules refuse an instruction: then the kernel cannot be translated.
     """
@@ -109,6 +114,13 @@ def cut_regions(
         ins.offset in apart or is_macro(ins, code, regs)
         for ins, code in zip(block.instructions, whole, strict=True)
     ]
+    said: list[bool] = [False] * len(own)
+    if macros:
+        said = [
+            is_own and ins.offset not in apart and _said_macro(block, ins, code, regs)
+            for ins, code, is_own in zip(block.instructions, whole, own, strict=True)
+        ]
+        own = [is_own and not is_said for is_own, is_said in zip(own, said, strict=True)]
     live_after: list[frozenset[RegRef]] = []
     live = live_out
     for ins in reversed(block.instructions):
@@ -116,12 +128,21 @@ def cut_regions(
         live = live_before(ins, live)
     live_after.reverse()
     out: list[CutRegion] = []
-    for first, end, macro in _cuts(block.instructions, own, longest):
+    for first, end, macro in _cuts(block.instructions, own, said, longest):
         part = replace(block, instructions=block.instructions[first:end])
         near = block.instructions[max(0, first - 1) : end + 1]
         # The end of a guarded run precedes the code after it.
         plain = all(ins.guard.is_true for ins in near)
         code = whole[first:end] if plain else rules_code(part, regs)
+        macro |= all(said[first:end])
+        if not macro and any(said[first:end]):
+            found_macros = _macros(part, code, said[first:end], regs)
+            if found_macros is None:  # a guard spans one here
+                live = live_after[end - 1]
+                out += cut_regions(part, regs, live, longest, too_long=too_long)
+                continue
+            part = replace(part, macros=found_macros)
+            code = sealed(code, part.instructions, found_macros, regs)
         region = CutRegion(part, live_after[end - 1], code, macro)
         found = None if macro else said_as(region, regs)
         if found is not None and (end - first == 1 or not too_long(found, regs)):
@@ -130,10 +151,38 @@ def cut_regions(
             out.append(region)
         elif end - first > 1 and longest > 1:  # too many registers, one unnamed, or too long
             out += cut_regions(
-                part, regs, live_after[end - 1], (end - first + 1) // 2, too_long=too_long
-            )
+                replace(part, macros={}), regs, live_after[end - 1], (end - first + 1) // 2,
+                too_long=too_long, macros=macros,
+            )  # fmt: skip
         else:
             out.append(replace(region, macro=True))
+    return out
+
+
+def _said_macro(block: Region, ins: Instruction, code: Sequence[Item], regs: RegisterMap) -> bool:
+    """Whether a macro has words."""
+    macro = macro_of(code, regs, not ins.guard.is_true)
+    if macro is None:
+        return False
+    try:
+        alone = replace(block, instructions=(ins,), macros={ins.offset: macro})
+        region_text(alone, regs, frozenset(ins.writes))
+    except EncodeError:
+        return False
+    return True
+
+
+def _macros(
+    part: Region, code: Sequence[Sequence[Item]], said: Sequence[bool], regs: RegisterMap
+) -> dict[int, Macro] | None:
+    """The macros of a part by offset; None if the code of one is none."""
+    out: dict[int, Macro] = {}
+    for ins, group, is_said in zip(part.instructions, code, said, strict=True):
+        if is_said:
+            macro = macro_of(group, regs, not ins.guard.is_true)
+            if macro is None:
+                return None
+            out[ins.offset] = macro
     return out
 
 
@@ -147,7 +196,7 @@ def said_as(region: CutRegion, regs: RegisterMap) -> CutRegion | None:
 
 
 def _cuts(
-    instructions: Sequence[Instruction], own: Sequence[bool], longest: int
+    instructions: Sequence[Instruction], own: Sequence[bool], said: Sequence[bool], longest: int
 ) -> Iterator[tuple[int, int, bool]]:
     at = 0
     while at < len(instructions):
@@ -158,12 +207,22 @@ def _cuts(
         end = at
         while end < len(instructions) and not own[end]:
             end += 1
-        while end - at > longest:
-            cut = _cut(instructions, at, longest)
+        while (most := _most(said, at, end, longest)) < end:
+            cut = _cut(instructions, at, most - at)
             yield at, cut, False
             at = cut
         yield at, end, False
         at = end
+
+
+def _most(said: Sequence[bool], first: int, end: int, longest: int) -> int:
+    """Where at most ``longest`` instructions besides macros end."""
+    left = longest
+    for n in range(first, end):
+        left -= not said[n]
+        if left < 0:
+            return n
+    return end
 
 
 def _cut(instructions: Sequence[Instruction], first: int, longest: int) -> int:

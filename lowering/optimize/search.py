@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sassxlate.disasm.sass.instruction import RegRef
 from sassxlate.errors import SassxlateError
@@ -19,7 +19,7 @@ from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.region.text import RegionText, code_words
 from sassxlate.lowering.region.uniform import with_uniform
 from sassxlate.lowering.verify import Proved
-from sassxlate.lowering.verify.steps.framing import accesses, flat_code
+from sassxlate.lowering.verify.steps.framing import accesses, flat_items
 from sassxlate.lowering.verify.steps.legality import check_legality
 from sassxlate.lowering.verify.steps.prover import Code, Prover, joints, lives, waited
 
@@ -61,13 +61,18 @@ def improved(
     code = [list(group) for group in rules]
     modulo: set[str] = set()
     same: list[tuple[int, int]] = []
+
+    def price(first: int, part: Code) -> int:
+        sass = region.block.instructions[first : first + len(part)]
+        return cost(flat_items(replace(region.block, instructions=sass), part))
+
     first = 0
     for end in ends:
         # As the engine packs them, so that a step is proved once.
         mine, old = packed(made[first:end], regs.vtemp_base), rules[first:end]
         verdict = None
         tried = [*code[:first], *(list(g) for g in mine), *code[end:]]
-        cheaper = mine != tuple(map(tuple, old)) and cost(flat_code(mine)) < cost(flat_code(old))
+        cheaper = mine != tuple(map(tuple, old)) and price(first, mine) < price(first, old)
         if cheaper and time.process_time() < until:
             verdict = _proved(region, regs, live_after, prover, tried, first, end, draft.bound)
         if verdict is not None:
@@ -76,11 +81,9 @@ def improved(
         else:
             same.append((first, end))
         first = end
-    price = cost(flat_code(code))
-    if price >= cost(flat_code(rules)):
-        return None
-    items = [inst for group in code for inst in group]
-    if accesses(items) != accesses([inst for group in rules for inst in group]):
+    new, known = flat_items(region.block, code), flat_items(region.block, rules)
+    total = cost(new)
+    if total >= cost(known) or accesses(new) != accesses(known):
         return None
     try:
         check_legality(code, question)
@@ -92,12 +95,12 @@ def improved(
             modulo.update(verdict.modulo)
         else:
             good = waited(region.block, regs, region.live_out, code)
-            return Better(code, price, tuple(sorted(modulo))) if good else None
+            return Better(code, total, tuple(sorted(modulo))) if good else None
         # The rules' code may not be expressible in these steps.
         at_once = prover.region(region.block, regs, region.live_out, code, ends)
     except SassxlateError:
         return None
-    return Better(code, price, at_once.modulo) if isinstance(at_once, Proved) else None
+    return Better(code, total, at_once.modulo) if isinstance(at_once, Proved) else None
 
 
 def walked(

@@ -16,6 +16,7 @@ from sassxlate.cfg.register_sets import refs_of
 from sassxlate.disasm.sass.instruction import Instruction, RegRef
 from sassxlate.lowering.abi.kernarg import BankLayout
 from sassxlate.lowering.nans.bits import NanBits
+from sassxlate.lowering.region.macro import Macro, Macros
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Region:
 
     ``merged`` are the predicates whose bits of waiting lanes must survive.  ``converged``: no lane
     waits elsewhere.  Instructions whose results are never read, and those that only schedule, are
-    left out.
+    left out.  ``macros`` are those whose code stays the rules', by offset (:mod:`.macro`).
     """
 
     index: int  # of the graph's block
@@ -59,6 +60,7 @@ class Region:
     converged: bool
     merged: frozenset[RegRef]
     around: KernelEnv
+    macros: Macros = field(default_factory=dict[int, Macro])
 
     @property
     def start(self) -> int:

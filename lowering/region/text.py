@@ -24,6 +24,9 @@ Operands follow the mnemonic in LLVM's order, wider ones with their number of re
 ``+ N`` is the offset or immediate, ``+1 N`` the second offset, ``neg:3`` and the like are fields of
 :class:`~sassxlate.disasm.rdna3.instruction.Inst`.  ``.pred p0`` narrows EXEC to a predicate's lanes
 (``.pred ! p0`` to the others), ``.switch`` goes from one to another, ``.endpred`` widens it again.
+The line of a macro (:mod:`.macro`) begins with ``.macro`` and ends with what its code overwrites
+besides its results; its answer is ``.macro ;``, with guards if need be, and stands for the rules'
+code of it.
 :func:`read_code` is the exact inverse of :func:`code_words`.
 """
 
@@ -51,6 +54,8 @@ from sassxlate.disasm.sass.instruction import (
 )
 from sassxlate.errors import EncodeError
 from sassxlate.lowering.regalloc.register_map import RegisterMap
+from sassxlate.lowering.region.directives import guard_words, macro_code, macro_line, read_guard
+from sassxlate.lowering.region.macro import MACRO
 from sassxlate.lowering.region.numbers import Bits, is_number, number, value_of
 from sassxlate.lowering.region.operands import counts
 from sassxlate.lowering.region.places import VTEMPS, Names, canonical_names, place_of, words_of
@@ -61,8 +66,6 @@ from sassxlate.lowering.region.subset import (
     FLAGS,
     OFFSETS,
     SPECIALS,
-    guard,
-    guard_inst,
     in_subset,
     subset_operations,
 )
@@ -131,6 +134,8 @@ def region_text(
     Raises EncodeError SX0541 or SX0542 for a block that cannot be expressed.
     """
     sass = block.instructions
+    if known is not None and any(i.offset in block.macros for i in sass):
+        raise EncodeError("SX0542", "a macro has no older form")
     lines_of = sass if known is None else known.lines
     places = regs if known is None else known.regs
     here = canonical_names(lines_of, places, frozenset() if known is None else known.lent)
@@ -149,7 +154,7 @@ def region_text(
         lines.append(("keep", *keep))
     lines += (_bank(b, block) for b in _banks(lines_of, places))
     lines.append(("free", f"t{VTEMPS}", "s20"))
-    lines += (_instruction(i, block, places, here) for i in lines_of)
+    lines += (_line(i, block, places, here) for i in lines_of)
     return RegionText(tuple(lines), here, block, regs, live_out, known)
 
 
@@ -190,6 +195,12 @@ def _bank(bank: int, block: Region) -> Words:
 
 
 # --- SASS ------------------------------------------------------------------------------------
+
+
+def _line(ins: Instruction, block: Region, regs: RegisterMap, here: Names) -> Words:
+    said = _instruction(ins, block, regs, here)
+    macro = block.macros.get(ins.offset)
+    return said if macro is None else macro_line(said, macro, regs, here)
 
 
 def _instruction(ins: Instruction, block: Region, regs: RegisterMap, here: Names) -> Words:
@@ -309,6 +320,10 @@ def code_words(code: Sequence[Sequence[Item]], here: RegionText) -> list[Words]:
     if here.known is not None:
         code = lower(code, here.block.around.layout, here.regs.target.kernarg)
     for n, group in enumerate(code):
+        macro = here.block.macros.get(here.block.instructions[n].offset)
+        if macro is not None:
+            out.append((*macro_code(group, macro, here.regs, here.names), END))
+            continue
         if here.parts:  # all of it at the last line
             out += [(END,)] * (here.parts[n] - 1)
         words: list[str] = []
@@ -326,13 +341,9 @@ def answer_text(code: Sequence[Sequence[Item]], here: RegionText) -> str:
 def _said(item: Item, here: RegionText) -> Iterator[str]:
     if not isinstance(item, Inst) or not in_subset(item, here.regs):
         raise EncodeError("SX0543", f"{getattr(item, 'op', 'a label')} is not in the language")
-    opened = guard(item, here.regs)
+    opened = guard_words(item, here.regs, here.names)
     if opened is not None:
-        word, inverted, mask = opened
-        yield word
-        if mask is not None:
-            yield from (["!"] if inverted else [])
-            yield here.names.of(mask)
+        yield from opened
         return
     row = OPS[item.op]
     yield item.op
@@ -387,8 +398,11 @@ def read_code(words: Sequence[str], here: RegionText) -> tuple[tuple[Inst, ...],
         if word == END:
             groups.append([])
             at += 1
+        elif word == MACRO:
+            groups[-1].append(_macro(here, len(groups) - 1))
+            at += 1
         elif word.startswith("."):
-            inst, at = _read_guard(words, at, here)
+            inst, at = read_guard(words, at, here.regs, here.names)
             groups[-1].append(inst)
         else:
             inst, at = _read_inst(words, at, here.names)
@@ -396,26 +410,20 @@ def read_code(words: Sequence[str], here: RegionText) -> tuple[tuple[Inst, ...],
     if groups.pop() or len(groups) != here.groups:
         raise EncodeError("SX0544", f"code of {len(groups)} instructions, not {here.groups}")
     for inst in (inst for group in groups for inst in group):
-        if len(inst.args) not in counts(inst.op):
+        if inst.op != MACRO and len(inst.args) not in counts(inst.op):
             raise EncodeError("SX0544", f"{inst.op} does not take {len(inst.args)} operands")
     if here.known is not None:
         groups = joined(groups, here.known, here.regs.vtemp_base)
     return with_uniform(groups, here.block.instructions, here.regs)
 
 
-def _read_guard(words: Sequence[str], at: int, here: RegionText) -> tuple[Inst, int]:
-    word = words[at]
-    if word == ".endpred":
-        return guard_inst(word, False, None, here.regs), at + 1
-    if word not in (".pred", ".switch"):
-        raise EncodeError("SX0543", f"no directive {word!r}")
-    inverted = words[at + 1 : at + 2] == ["!"] or words[at + 1 : at + 2] == ("!",)
-    at += 2 if inverted else 1
-    name = words[at] if at < len(words) else ""
-    mask = here.names.register(name)
-    if name[0] not in "pqs" or not isinstance(mask, S):
-        raise EncodeError("SX0543", f"{name} is not a predicate")
-    return guard_inst(word, inverted, mask, here.regs), at + 1
+def _macro(here: RegionText, n: int) -> Inst:
+    """What stands for the macro of the line that code is read for."""
+    sass = here.block.instructions
+    macro = here.block.macros.get(sass[n].offset) if n < len(sass) and not here.parts else None
+    if macro is None:
+        raise EncodeError("SX0543", f"instruction {n} is not a macro")
+    return macro.inst
 
 
 _WIDTHS: Final = {f":{n}": n for n in (2, 3, 4, 8, 16)}

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from sassxlate.cfg.liveness import live_before
-from sassxlate.disasm.rdna3 import OPS, RRef, keeps_part, registers, writes
+from sassxlate.disasm.rdna3 import MACRO, OPS, RRef, keeps_part, registers, writes
 from sassxlate.disasm.rdna3.instruction import I, Inst, S
 from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO
 from sassxlate.disasm.sass.instruction import Instruction, RegRef
@@ -47,6 +47,8 @@ class _Known:
 
     def shares(self, inst: Inst, told: frozenset[RRef]) -> bool:
         """Whether the results are the same in all active lanes: computed from nothing else."""
+        if inst.op == MACRO:
+            return False
         row = OPS[inst.op]
         if row.kind == "salu":
             sources = [a for a in inst.args[1:] if not isinstance(a, I)]

@@ -20,7 +20,7 @@ class Replacement:
     first: int
     end: int
     instructions: tuple[Instruction, ...]
-    code: tuple[tuple[Inst, ...], ...]
+    code: tuple[tuple[Item, ...], ...]
 
 
 def rewritten(selected: Selected, changes: Iterable[Replacement]) -> Selected:
@@ -37,11 +37,11 @@ def rewritten(selected: Selected, changes: Iterable[Replacement]) -> Selected:
     return replace(selected, items=tuple(items), pieces=())
 
 
-def marked(code: Sequence[Sequence[Inst]], instructions: Sequence[Instruction]) -> list[Inst]:
+def marked(code: Sequence[Sequence[Item]], instructions: Sequence[Instruction]) -> list[Item]:
     """Code with the instruction that each part implements as its origin, like the rules' code:
     from that the verifier learns which code belongs to which instruction."""
-    out: list[Inst] = []
+    out: list[Item] = []
     for ins, group in zip(instructions, code, strict=True):
         origin = InstOrigin(ins.text, ins.offset)
-        out += [replace(item, origin=origin) for item in group]
+        out += [replace(i, origin=origin) if isinstance(i, Inst) else i for i in group]
     return out

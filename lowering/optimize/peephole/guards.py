@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from sassxlate.disasm.rdna3 import OPS, RRef, keeps_part
+from sassxlate.disasm.rdna3 import MACRO, OPS, RRef, keeps_part
 from sassxlate.disasm.rdna3.instruction import Arg, Inst, S, Sp, V
 from sassxlate.lowering.optimize.cost import instruction
 from sassxlate.lowering.optimize.draft import Draft, legal, line, moved, plain, source
@@ -67,7 +67,13 @@ def _selected(
     d: Draft, inst: Inst, mask: S | None, inverted: bool, free: list[V]
 ) -> list[Inst] | None:
     to = inst.args[0] if inst.args else None
-    if mask is None or OPS[inst.op].kind != "valu" or not isinstance(to, V) or to.n != 1:
+    if (
+        mask is None
+        or inst.op == MACRO
+        or OPS[inst.op].kind != "valu"
+        or not isinstance(to, V)
+        or to.n != 1
+    ):
         return None
     if keeps_part(inst) or OPS[inst.op].args[0].role != "w" or len(OPS[inst.op].writes) > 0:
         return None

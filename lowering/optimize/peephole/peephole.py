@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from sassxlate.disasm.rdna3 import OPS, RRef, keeps_part
+from sassxlate.disasm.rdna3 import MACRO, OPS, RRef, keeps_part
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, Sp, V
 from sassxlate.disasm.rdna3.tables.operand_codes import VCC_LO
 from sassxlate.disasm.sass.instruction import Const, Imm, Instruction, Reg, RegRef
@@ -221,6 +221,8 @@ def _select(d: Draft, first: int, end: int, mask: S, inverted: bool) -> None:
     for at in inner:
         inst = at.inst
         to = inst.args[0] if inst.args else None
+        if inst.op == MACRO:
+            return
         row = OPS[inst.op]
         if row.kind != "valu" or not isinstance(to, V) or to.n != 1 or keeps_part(inst):
             return
@@ -283,6 +285,8 @@ def _setting(d: Draft, n: int, op: str) -> int:
 
 def _decided(inst: Inst, regs: RegisterMap) -> bool:
     """Whether MODE may change the result of an instruction."""
+    if inst.op == MACRO:
+        return True
     row = OPS[inst.op]
     if inst.op in ("s_denorm_mode", "s_round_mode") or guard(inst, regs) is not None:
         return False
@@ -303,8 +307,10 @@ def _again(d: Draft, n: int) -> None:
     at = d.lines[n]
     inst = at.inst
     to = inst.args[0] if inst.args else None
+    if d.guarded(n) or not isinstance(to, V | S) or not pure(inst):
+        return
     row = OPS[inst.op]
-    if d.guarded(n) or not isinstance(to, V | S) or not pure(inst) or row.writes:
+    if row.writes:
         return
     if not all(d.temporary(r) for r in at.writes) or inst.op == "v_readfirstlane_b32":
         return

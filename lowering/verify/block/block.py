@@ -30,6 +30,8 @@ class BlockPair:
     instructions that read the bits of a double whose NaN may differ, ``exact`` those of operations
     on doubles whose NaN is SASS's to the bit, ``loose`` the registers whose NaN may differ from
     SASS's (:mod:`.nans`), ``loose_out`` all registers that may be loose after the block.
+    ``macros`` are the numbers of instructions whose code is the rules' by construction: it is not
+    looked into (:func:`.trusted_instructions.macro_cut`).
     """
 
     sass: Sequence[Instruction]
@@ -47,6 +49,7 @@ class BlockPair:
     loose_out: Mapping[RegRef, frozenset[Nan]] = field(
         default_factory=dict[RegRef, "frozenset[Nan]"]
     )
+    macros: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

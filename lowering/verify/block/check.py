@@ -19,7 +19,7 @@ import z3
 from sassxlate.lowering.verify.block.block import BlockPair, Obligation
 from sassxlate.lowering.verify.block.relation import run
 from sassxlate.lowering.verify.block.replay import Replay
-from sassxlate.lowering.verify.block.trusted_instructions import Cut, cut_at
+from sassxlate.lowering.verify.block.trusted_instructions import Cut, cut_at, macro_cut
 from sassxlate.lowering.verify.rdna3.wait_counters import waits
 from sassxlate.lowering.verify.solver.terms import BV, Terms
 from sassxlate.lowering.verify.verdict import (
@@ -88,6 +88,14 @@ class _Search:
     _open: set[int] = field(default_factory=set[int])
 
     def verdict(self) -> Verdict:
+        for n in sorted(self.block.macros):
+            try:
+                cut = macro_cut(self.block, n)
+            except Undecided as reason:
+                cut = str(reason)
+            if isinstance(cut, str):
+                return Unknown(cut)
+            self.cuts[n] = cut
         for active in (True, False):
             while True:
                 try:

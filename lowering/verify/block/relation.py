@@ -322,6 +322,8 @@ class Sides(Generic[T]):
         machine, told = self.machine, lane.told(ins)
         when, actual = d.and_(told, lane.active), machine.active()
         label = f"before {ins.mnemonic} /*{ins.offset:04x}*/"
+        if machine.bits != INITIAL_MODE:
+            raise Undecided(f"MODE is changed {label}")
         self.pairs.append(Obligation(f"EXEC {label}", when, actual))
         if self.active:
             self._agree(ins, when, label)

@@ -9,6 +9,7 @@ right value is not proved, but was tested: :mod:`.rule_evidence` has the tests.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sassxlate.disasm.rdna3 import RRef
@@ -18,6 +19,7 @@ from sassxlate.disasm.sass.traits import traits
 from sassxlate.lowering.verify.block.block import BlockPair
 from sassxlate.lowering.verify.block.matches_rule import Parts, matches_rule, parts
 from sassxlate.lowering.verify.block.rule_evidence import rule_evidence
+from sassxlate.lowering.verify.rdna3.execute import Placed
 from sassxlate.lowering.verify.rdna3.frame import Frame, frame
 from sassxlate.lowering.verify.rdna3.inlined_routines import inlined
 from sassxlate.lowering.verify.rdna3.wait_counters import waits
@@ -65,15 +67,38 @@ def cut_at(block: BlockPair, n: int) -> Cut | str:
     if name is None:
         return f"{ins.mnemonic} was not tested on inputs"
     split = parts(block.rdna[n], block.regs)
-    regs = block.regs
     core, bodies = inlined(split.core, block.routines)
-    if not matches_rule(ins, core, regs, block.layout, block.merged, block.tables):
+    if not matches_rule(ins, core, block.regs, block.layout, block.merged, block.tables):
         return f"the code of {ins.mnemonic} is not its rule's"
     for body in bodies:
         early = waits(body).early
         if early is not None:
             return f"a missing wait in what {ins.mnemonic} calls: {early}"
     memory = traits(ins).reaches(_KINDS, "global", "generic", "shared")
+    return _framed(block, n, name, split, core, memory)
+
+
+def macro_cut(block: BlockPair, n: int) -> Cut | str:
+    """The cut at a macro of a region, whose code is the rules' own because nothing else can be
+    said; or why there is none.  Raises Undecided.
+
+    Whatever it does to memory counts as one access, so that no other access, fence or macro may
+    change places with it.
+    """
+    ins = block.sass[n]
+    split = parts(block.rdna[n], block.regs)
+    core, bodies = inlined(split.core, block.routines)
+    if bodies:
+        return f"the code of {ins.mnemonic} calls a routine"
+    name = "rules' code of " + ".".join((ins.mnemonic, *ins.modifiers))
+    return _framed(block, n, name, split, core, True)
+
+
+def _framed(
+    block: BlockPair, n: int, name: str, split: Parts, core: Sequence[Placed], memory: bool
+) -> Cut | str:
+    """The cut, if the code writes nothing but its results and temporaries."""
+    ins, regs = block.sass[n], block.regs
     kinds = {"mem", "lds", "scratch"} if memory else {"scratch"} if regs.spilled else set[str]()
     kept = frame(core, frozenset(kinds), regs.vtemp_base)
     mine = {places(block, ref) for ref in ins.writes}
@@ -98,4 +123,4 @@ def _releases(ins: Instruction) -> bool:
     return inwards or ins.mnemonic == "ARRIVES" or ins.has("ARRIVE")
 
 
-__all__ = ["Cut", "cut_at", "places"]
+__all__ = ["Cut", "cut_at", "macro_cut", "places"]

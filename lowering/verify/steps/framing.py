@@ -14,6 +14,7 @@ from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO, VCC_LO
 from sassxlate.disasm.sass.instruction import Const, RegRef
 from sassxlate.lowering.passes import made_safe
 from sassxlate.lowering.regalloc.register_map import RegisterMap
+from sassxlate.lowering.region.macro import opened
 from sassxlate.lowering.region.places import words_of
 from sassxlate.lowering.region.region import Region
 
@@ -168,6 +169,11 @@ def flat_code(code: Groups) -> list[Inst]:
     return [inst for group in code for inst in group]
 
 
+def flat_items(block: Region, code: Sequence[Sequence[Item]]) -> list[Item]:
+    """All instructions in order, those of macros included."""
+    return [item for group in opened(code, block.instructions, block.macros) for item in group]
+
+
 def framed_for_verifier(
     block: Region, regs: RegisterMap, live_out: frozenset[RegRef], code: Groups
 ) -> BlockPair:
@@ -178,23 +184,26 @@ def framed_for_verifier(
     from sassxlate.lowering.verify import BlockPair, Placed
     from sassxlate.lowering.verify.nans import claims
 
-    mine = [(inst, n) for n, group in enumerate(code) for inst in group]
-    items: list[Item] = [*(inst for inst, _ in mine), Label("Lbehind the block")]
+    whole = opened(code, block.instructions, block.macros)
+    mine = [(item, n) for n, group in enumerate(whole) for item in group]
+    items: list[Item] = [*(item for item, _ in mine), Label("Lbehind the block")]
     made = made_safe(items, regs.target)
     program = assemble(made)
     ends = [*program.offsets[1:], len(program.data)]
     out: list[list[Placed]] = [[] for _ in block.instructions]
     here = given = 0  # inserted code belongs to the instruction before it
     for item, at, end in zip(made, program.offsets, ends, strict=True):
+        at_item = given
+        while at_item < len(mine) and item is not mine[at_item][0] and _wait(mine[at_item][0]):
+            at_item += 1  # a macro's wait for what is done may have been left out
+        if at_item < len(mine) and item is mine[at_item][0]:
+            here, given = mine[at_item][1], at_item + 1
         if isinstance(item, Inst):
-            if given < len(mine) and item is mine[given][0]:
-                here = mine[given][1]
-                given += 1
             inst = _decoded(program.data[at:end])
             if item.uniform:
                 inst = replace(inst, uniform=True)
             out[here].append(Placed(inst, at, end))
-    assert given == len(mine)
+    assert all(_wait(item) for item, _ in mine[given:])
     loose, loose_out = claims(block.instructions)
     return BlockPair(
         block.instructions,
@@ -206,7 +215,12 @@ def framed_for_verifier(
         live_out,
         loose=loose,
         loose_out=loose_out,
+        macros=frozenset(n for n, i in enumerate(block.instructions) if i.offset in block.macros),
     )
+
+
+def _wait(item: Item) -> bool:
+    return isinstance(item, Inst) and info(item.op).kind == "wait"
 
 
 @lru_cache(maxsize=1 << 16)

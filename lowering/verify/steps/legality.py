@@ -14,6 +14,7 @@ from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO, VCC_LO
 from sassxlate.disasm.sass.instruction import RegRef
 from sassxlate.errors import EncodeError
 from sassxlate.lowering.passes.hazards import check_mad
+from sassxlate.lowering.region.macro import MACRO, misplaced
 from sassxlate.lowering.region.places import place_of
 from sassxlate.lowering.region.subset import guard, in_subset
 from sassxlate.lowering.region.text import RegionText
@@ -43,8 +44,13 @@ def check_legality(code: Sequence[Sequence[Inst]], here: RegionText) -> None:
     destination that overlaps its own source where the unit forbids it."""
     mine = writable_registers(here)
     opened = False
+    wrong = misplaced(code, here.block.instructions, here.block.macros, here.regs)
+    if wrong is not None:
+        raise EncodeError("SX0546", wrong)
     for group in code:
         for inst in group:
+            if inst.op == MACRO:
+                continue
             if not in_subset(inst, here.regs):
                 raise EncodeError("SX0546", f"{inst.op} is not in the subset of instructions")
             reason = can_encode(inst)

@@ -21,7 +21,7 @@ from typing import Literal, TypeAlias
 
 from sassxlate.cfg.liveness import live_before
 from sassxlate.disasm.rdna3 import RRef, reads, writes
-from sassxlate.disasm.rdna3.instruction import Inst, S, V
+from sassxlate.disasm.rdna3.instruction import Arg, Inst, Label, LabelRef, S, V
 from sassxlate.disasm.rdna3.tables.operand_codes import VCC_LO
 from sassxlate.disasm.sass.instruction import Const, Instruction, Mem, Reg, RegRef
 from sassxlate.disasm.sass.traits import traits
@@ -60,7 +60,7 @@ class ProofStep:
         on."""
         words = chain.from_iterable(code_words(self.code, self.question))
         arch = self.question.block.instructions[0].arch
-        numbers = " ".join(_numbers(self.question, self.code))
+        numbers = " ".join((*_numbers(self.question, self.code), *_macros(self.question)))
         return f"{arch} {numbers}\n{self.question.text}\n=>{' '.join(words)}"
 
 
@@ -93,6 +93,32 @@ def _numbers(here: RegionText, code: Code) -> Iterator[str]:
                 told = "" if name else _wanted(here, RegRef(kind, number))
                 yield f"{name}={kind}{number}{told}"
     yield from (f"@{ins.offset}" for ins in sass if ins.mnemonic == "LEPC")
+
+
+def _macros(here: RegionText) -> Iterator[str]:
+    """The code of macros: registers by their names, as far as they have one."""
+    labels: dict[str, int] = {}
+    for ins in here.block.instructions:
+        macro = here.block.macros.get(ins.offset)
+        for item in macro.items if macro is not None else ():
+            if isinstance(item, Label):
+                yield f"L{labels.setdefault(item.name, len(labels))}:"
+                continue
+            args = tuple(_said(arg, here, labels) for arg in item.args)
+            y = item.y
+            also = (y.op, *(_said(arg, here, labels) for arg in y.args)) if y is not None else ()
+            rest = replace(item, args=(), y=None, enc="", comment="", origin=None)
+            yield f"{rest} {item.enc} {' '.join(args)} {' '.join(also)}"
+
+
+def _said(arg: Arg, here: RegionText, labels: dict[str, int]) -> str:
+    if isinstance(arg, LabelRef):
+        return f"L{labels.setdefault(arg.name, len(labels))}"
+    if not isinstance(arg, V | S):
+        return repr(arg)
+    every = (here.names.name.get(type(arg)(arg.index + i)) for i in range(arg.n))
+    names = [name if name is not None else f"{arg}+{i}" for i, name in enumerate(every)]
+    return f"({' '.join(names)})"
 
 
 def _predicates(regs: RegisterMap) -> Iterator[tuple[Literal["P", "UP"], Mapping[int, S]]]:

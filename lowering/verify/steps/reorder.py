@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from sassxlate.disasm.rdna3 import OPS, RRef, keeps_part, reads, writes
+from sassxlate.disasm.rdna3 import MACRO, OPS, RRef, keeps_part, reads, writes
 from sassxlate.disasm.rdna3.instruction import Inst
 from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO, VCC_LO
 from sassxlate.disasm.sass.instruction import Instruction, RegRef
@@ -152,8 +152,7 @@ def _unit(
         if t.memory is not None or t.order or t.transfer:
             out.writes.add(_ACCESS)
         for inst in code[n]:
-            row = OPS[inst.op]
-            if row.kind in _IN_ORDER:
+            if inst.op == MACRO or OPS[inst.op].kind in _IN_ORDER:
                 out.writes.add(_ACCESS)
             found = guard(inst, regs)
             part = keeps_part(inst)
