@@ -88,10 +88,11 @@ def engine(
     if name == "search":
         from sassxlate.lowering.engine.search import LONGEST, SearchProposer
 
-        proposer = SearchProposer(prover, memo or Memo())
+        memo = memo or Memo()
+        proposer = SearchProposer(prover, memo)
         return Engine(
             proposer, name, key=f"{LONGEST} macros", longest=LONGEST, prover=prover, edges=True,
-            macros=True,
+            macros=True, memo=memo,
         )  # fmt: skip
     if is_file(name):
         from sassxlate.lowering.engine.from_file import load

@@ -100,10 +100,11 @@ def model_engine(
     prover: Prover | None = None,
 ) -> Engine:
     """An engine of a model: ``hybrid`` takes its code where it is cheaper, ``model`` all of it."""
-    proposer = ModelProposer(model, samples, memo or Memo())
+    memo = memo or Memo()
+    proposer = ModelProposer(model, samples, memo)
     key, prover = f"samples {samples}", prover or Prover()
     cheaper = mode != "model"
-    return Engine(proposer, mode, cheaper, key, too_long, prover=prover, edges=cheaper)
+    return Engine(proposer, mode, cheaper, key, too_long, prover=prover, edges=cheaper, memo=memo)
 
 
 __all__ = ["ModelProposer", "model_engine"]

@@ -16,6 +16,7 @@ from typing import TypeAlias, get_args
 
 from sassxlate.disasm.rdna3.instruction import Inst, Item
 from sassxlate.errors import ModelError, SassxlateError, Where
+from sassxlate.lowering.engine.edges import shorter
 from sassxlate.lowering.engine.gate import Gate, Judgement
 from sassxlate.lowering.engine.macros import (
     as_it_stands,
@@ -23,6 +24,7 @@ from sassxlate.lowering.engine.macros import (
     regions,
     with_macros,
 )
+from sassxlate.lowering.engine.memo import Memo
 from sassxlate.lowering.engine.parts import parts
 from sassxlate.lowering.engine.report import BlockReport, EngineReport, Outcome
 from sassxlate.lowering.engine.seam import (
@@ -40,7 +42,6 @@ from sassxlate.lowering.engine.seam import (
 from sassxlate.lowering.engine.splice import spliced
 from sassxlate.lowering.engine.stepwise import Stepwise, by_steps
 from sassxlate.lowering.optimize.cost import cost
-from sassxlate.lowering.optimize.masks.simplify import simplified
 from sassxlate.lowering.optimize.regions import LONGEST, CutRegion, TooLong, never
 from sassxlate.lowering.optimize.temporaries import packed, room, used
 from sassxlate.lowering.regalloc.register_map import RegisterMap
@@ -134,7 +135,8 @@ class Engine:
     instructions of a region, and ``too_long`` says which regions are cut further.  ``key`` is what
     answers depend on besides the proposer's name.  ``edges``: the code between blocks is
     shortened, too, which no proposer is asked for.  ``macros``: regions may have macros
-    (:mod:`sassxlate.lowering.region.macro`), for proposers that read them.
+    (:mod:`sassxlate.lowering.region.macro`), for proposers that read them.  ``memo`` remembers what
+    was found between blocks.
     """
 
     proposer: Proposer
@@ -147,6 +149,7 @@ class Engine:
     prover: Prover = field(default_factory=Prover)
     edges: bool = False
     macros: bool = False
+    memo: Memo = field(default_factory=Memo)
 
     @property
     def identity(self) -> str:
@@ -202,12 +205,12 @@ class Engine:
         if not self.edges:
             return selected, report
         started = time.perf_counter()
-        found = simplified(selected.items, selected.regs, selected.plan.cfg)
+        found = shorter(selected, self.memo, self.prover.regions)
         seconds = round(report.judging_s + time.perf_counter() - started, 4)
         if found is None:
             return selected, replace(report, judging_s=seconds)
-        fewer = len(selected.items) - len(found.items)
-        made = replace(selected, items=found.items, pieces=())
+        fewer = len(selected.items) - len(found)
+        made = replace(selected, items=found, pieces=())
         return made, replace(report, judging_s=seconds, edges=fewer)
 
     def ahead(self, kernels: Iterable[Selected]) -> None:
