@@ -14,18 +14,21 @@ from sassxlate.lowering.verify.steps.prover import Prover
 
 NAME: Final = "search"
 LONGEST: Final = 24  # SASS instructions of a region
-BLOCK_S: Final = 5.0  # seconds of processor time; the mean of public programs is a hundredth
+STEPS: Final = (
+    48  # proofs tried for a region: six that fail; in measured programs one fails at most
+)
 
 
 @dataclass(slots=True)
 class SearchProposer:
     """Changes over the rules' code.  What is found is remembered by the region's canonical form,
-    also that nothing was.  ``block_s``: seconds of processor time after which a region's steps that
-    were not tried keep the rules' code."""
+    also that nothing was.  ``steps``: the proofs that are tried for a region, see
+    :func:`.improved`; where none are left, the rules' code stays.  A number, not a time, so that
+    the same code comes out on a loaded machine."""
 
     prover: Prover = field(default_factory=Prover)
     memo: Memo = field(default_factory=Memo)
-    block_s: float = BLOCK_S
+    steps: int = STEPS
 
     @property
     def name(self) -> str:
@@ -43,7 +46,7 @@ class SearchProposer:
     def _searched(self, question: Question) -> list[Words]:
         region = CutRegion(question.region, question.live_out, question.rules)
         better = improved(
-            region, question.regs, question.text, self.prover, question.rules, self.block_s,
+            region, question.regs, question.text, self.prover, question.rules, self.steps,
             whole=False,
         )  # fmt: skip
         if better is None:
@@ -55,4 +58,4 @@ def _read(answers: list[Words], question: Question) -> tuple[Code, ...]:
     return tuple(read_code(words, question.text) for words in answers)
 
 
-__all__ = ["BLOCK_S", "LONGEST", "NAME", "SearchProposer"]
+__all__ = ["LONGEST", "NAME", "STEPS", "SearchProposer"]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from sassxlate.disasm.sass.instruction import RegRef
 from sassxlate.errors import SassxlateError
@@ -23,6 +22,8 @@ from sassxlate.lowering.verify.steps.framing import accesses, flat_items
 from sassxlate.lowering.verify.steps.legality import check_legality
 from sassxlate.lowering.verify.steps.prover import Code, Prover, joints, lives, waited
 
+FAILED: Final = 8  # steps that a failed proof counts as: the solver may use up its time
+
 
 @dataclass(frozen=True, slots=True)
 class Better:
@@ -39,19 +40,20 @@ def improved(
     question: RegionText,
     prover: Prover,
     rules: Code,
-    budget_s: float = math.inf,
+    steps: int | None = None,
     *,
     whole: bool = True,
     change: Callable[[Draft], object] = shortened,
 ) -> Better | None:
     """The cheapest code found; None if none is cheaper than the rules'.
 
-    If a step of it is not proved, the rules' code stays there; nor are steps tried after
-    ``budget_s`` seconds of processor time.  ``whole``: the steps that stay the rules' are proved as
+    If a step of it is not proved, the rules' code stays there; nor are proofs tried when ``steps``
+    are spent (None: no limit), of which one that succeeds takes one and one that fails
+    ``FAILED``.  ``whole``: the steps that stay the rules' are proved as
     well, so that all of the region is; without, they may be what cannot be proved.  ``change`` is
     what edits the draft.
     """
-    until = time.process_time() + budget_s
+    left = steps
     draft = Draft.of(rules, question)
     change(draft)
     made = with_uniform(draft.code(), region.block.instructions, regs)
@@ -73,8 +75,10 @@ def improved(
         verdict = None
         tried = [*code[:first], *(list(g) for g in mine), *code[end:]]
         cheaper = mine != tuple(map(tuple, old)) and price(first, mine) < price(first, old)
-        if cheaper and time.process_time() < until:
+        if cheaper and (left is None or left > 0):
             verdict = _proved(region, regs, live_after, prover, tried, first, end, draft.bound)
+            if left is not None:
+                left -= 1 if verdict is not None else FAILED
         if verdict is not None:
             code = tried
             modulo.update(verdict.modulo)

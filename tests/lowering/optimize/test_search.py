@@ -22,7 +22,7 @@ from sassxlate.lowering.optimize.search import improved
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.region.text import RegionText, answer_text, read_code, region_text
-from sassxlate.lowering.verify import Proved
+from sassxlate.lowering.verify import Proved, Unknown, Verdict
 from sassxlate.lowering.verify.steps.framing import accesses
 from sassxlate.lowering.verify.steps.legality import check_legality
 from sassxlate.lowering.verify.steps.prover import Prover
@@ -60,7 +60,7 @@ def test_what_is_found_is_cheaper_and_proved(name: str) -> None:
     for region, regs, question in questions(name):
         rules = read_code(answer_text(region.code, question).split(), question)
         # One region of products would take half a minute, and keeps the rules' code all the same.
-        found = improved(region, regs, question, prover, rules, budget_s=1)
+        found = improved(region, regs, question, prover, rules, steps=8)
         if found is None:
             continue
         better += 1
@@ -78,12 +78,25 @@ def test_what_is_found_is_cheaper_and_proved(name: str) -> None:
     assert better > 0
 
 
-def test_no_step_is_tried_after_its_time() -> None:
-    """The rules' code stays."""
+class Failing(Prover):
+    """Proves nothing."""
+
+    tried = 0
+
+    def pieces(self, *_: object) -> Verdict:  # type: ignore[override]
+        Failing.tried += 1
+        return Unknown("not tried")
+
+
+def test_no_proof_is_tried_when_none_is_left() -> None:
+    """The rules' code stays, however long a proof takes; one that fails counts several."""
     for region, regs, question in questions("sm_90/byte_lanes"):
         rules = read_code(answer_text(region.code, question).split(), question)
         if improved(region, regs, question, Prover(), rules) is not None:
-            assert improved(region, regs, question, Prover(), rules, budget_s=0) is None
+            assert improved(region, regs, question, Prover(), rules, steps=0) is None
+            prover = Failing()
+            assert improved(region, regs, question, prover, rules, steps=1) is None
+            assert prover.tried == 1
             return
     pytest.fail("nothing is found at all")
 
