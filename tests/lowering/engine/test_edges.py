@@ -57,6 +57,7 @@ def test_what_was_found_is_not_looked_for_again(monkeypatch: pytest.MonkeyPatch)
     assert len(found) < len(selected.items)
     monkeypatch.setattr(edges, "simplified", _never)
     again = edges.shorter(selected, Memo(kept.get), proofs)
+    assert again is not None
     assert again == found
     assert [getattr(i, "origin", None) for i in again] == [
         getattr(i, "origin", None) for i in found
@@ -82,7 +83,7 @@ def test_what_has_no_proof_is_looked_for_again(
     found = edges.shorter(selected, memo, proofs)
     (key,) = (key for key, data in kept.items() if not data.startswith(b"proved"))
     if spoiled == "no proof":
-        proofs = RegionProofs({}.get, {}.__setitem__)
+        _, _, proofs = _store()
     elif spoiled == "another answer":  # without its first instruction
         kept[key] = kept[key].split(b" ", 1)[1]
     else:
