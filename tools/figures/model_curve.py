@@ -20,10 +20,14 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 FIGURES: Final = ROOT / "docs" / "pictures" / "model.curve.json"
 WIDTH, HEIGHT, LEFT, TOP = 620, 300, 62, 58
 MOST_STEPS, MOST_SHARE = 6000, 100
-_LIGHT = "--paper:#ffffff;--ink:#1c1c1c;--faint:#595959;--grid:#dddddd;"
-_LIGHT += "--a:#2f4f9e;--b:#1b6e20;--c:#b3261e;--d:#8a5a00;"
-_DARK = "--paper:#16181c;--ink:#e8e8e6;--faint:#b0b0ae;--grid:#33373e;"
-_DARK += "--a:#8fb0ff;--b:#6fcf73;--c:#ff8a80;--d:#e0b060;"
+_LIGHT = (
+    "--paper:#ffffff;--ink:#1c1c1c;--faint:#595959;--grid:#dddddd;"
+    "--a:#2f4f9e;--b:#1b6e20;--c:#b3261e;--d:#8a5a00;"
+)
+_DARK = (
+    "--paper:#16181c;--ink:#e8e8e6;--faint:#b0b0ae;--grid:#33373e;"
+    "--a:#8fb0ff;--b:#6fcf73;--c:#ff8a80;--d:#e0b060;"
+)
 _STYLE = (
     f":root{{{_LIGHT}}}@media screen and (prefers-color-scheme:dark){{:root{{{_DARK}}}}}"
     "svg{background:var(--paper)}"
