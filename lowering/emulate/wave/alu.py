@@ -73,6 +73,8 @@ class _Machine:
         return self.c.d.mask_of(lanes)
 
     def float_result(self, value: Val, kept: bool = False) -> Val:
+        if value.vec:
+            self.c.floats.append(value)
         return value
 
     def lane_number(self) -> Val:

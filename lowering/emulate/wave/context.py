@@ -10,7 +10,7 @@ from sassxlate.disasm.rdna3.semantics import Mode
 from sassxlate.disasm.rdna3.tables.operand_codes import ALIASES, EXEC_LO, VCC_LO, VGPRS
 from sassxlate.errors import EmulatorError, Where
 from sassxlate.lowering.emulate.image.abi import PRIVATE_APERTURE_HI, SHARED_APERTURE_HI
-from sassxlate.lowering.emulate.wave.adjacent_loads import Mate
+from sassxlate.lowering.emulate.wave.addresses.adjacent_loads import Mate
 from sassxlate.lowering.emulate.wave.registers import State
 from sassxlate.lowering.llvm.domain import LlvmDomain
 from sassxlate.lowering.llvm.ir_text import Function, Module, Val, const
@@ -47,11 +47,14 @@ class Context:
     rows: bool = True  # a wave may be two rows of a block: accesses are checked in halves
     pc: int = 0  # offset of the instruction, in bytes from the kernel's entry
     lane_stride: int | None = None  # of the access that is compiled, see `lane_strides`
+    pattern: tuple[int, ...] | None = None  # the same, see `lane_patterns`
     mate: Mate | None = None  # the load that it may be done together with
     # What earlier loads found for their mates, by the mate's place: the dwords, and whether they
     # are there; and the same for the load that is compiled.
     held: dict[int, tuple[Val, Val]] = field(default_factory=dict[int, tuple[Val, Val]])
     loaded: tuple[Val, Val] | None = None
+    # Vectors that floating-point operations made since the last branch, see `arms`.
+    floats: list[Val] = field(default_factory=list[Val])
     # Of accesses, by the vector that their addresses are made of.
     limits: dict[str, Limits] = field(default_factory=dict[str, Limits])
     dpp_enable: Val | None = None  # the lanes that an instruction with DPP writes

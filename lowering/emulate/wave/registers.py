@@ -283,6 +283,11 @@ class State:
         old = self.exec_mask()
         return old.const == 0xFFFFFFFF or new.const == 0 or self.d.is_part(new, old)
 
+    def held(self, values: Sequence[Val]) -> list[Val]:
+        """Those that a register has now."""
+        now = {e.active.ref for e in self._c.vgpr.values() if e.active is not None}
+        return [value for value in values if value.ref in now]
+
     def _exec_changes(self, ends: bool) -> None:
         """From now on, the values written so far belong only to the lanes active until here.
         ``ends``: no lane is active that was not."""

@@ -28,15 +28,14 @@ from sassxlate.lowering.emulate.image.abi import (
     trap_fault,
 )
 from sassxlate.lowering.emulate.wave import (
-    adjacent_loads,
     alu,
     indexed,
-    lane_strides,
     run,
     trace_points,
     turns,
 )
 from sassxlate.lowering.emulate.wave.access import limits, memory_helpers
+from sassxlate.lowering.emulate.wave.addresses import adjacent_loads, lane_patterns, lane_strides
 from sassxlate.lowering.emulate.wave.context import Context, Isa
 from sassxlate.lowering.emulate.wave.registers import State
 from sassxlate.lowering.emulate.wave.straight import emit_straight
@@ -99,6 +98,8 @@ class WaveBuilder:
         # Not where an access has to be at its own place in the order of all.
         alone = options.strict or options.turns or options.trace is not None
         self.mates = {} if alone else adjacent_loads.mates(flow, self.strides)
+        patterns = isa == "avx512" and not alone
+        self.patterns = lane_patterns.patterns(flow, self.strides) if patterns else {}
         self.c.vgprs = min(options.vgprs, VGPRS)
         self.c.state.poison = options.strict and options.poison
         # Not where values are to live no longer than a block.
@@ -152,6 +153,7 @@ class WaveBuilder:
     def _block(self, block: MachineBlock, bits: ModeBits) -> None:
         self.fn.label(f"b{block.start}")
         c = self.c
+        c.floats.clear()
         c.state.start_block(block.start, self.before.get(block.start))
         c.state.starting = self.once and block.start == self.flow.entry
         self._last = block.steps[-1]
@@ -195,6 +197,7 @@ class WaveBuilder:
         c, inst = self.c, step.inst
         c.pc, c.dpp_enable = self._pc(step.pc), None
         c.lane_stride, c.mate = self.strides.get(step.pc), self.mates.get(step.pc)
+        c.pattern = self.patterns.get(step.pc)
         c.loaded = c.held.pop(step.pc, None)
         self.count += 1
         if self.shadow is not None:

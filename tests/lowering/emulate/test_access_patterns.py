@@ -18,7 +18,7 @@ from sassxlate.errors import EmulatorError
 from sassxlate.lowering.emulate.compiler import compile_kernel
 from sassxlate.lowering.emulate.options import CompileOptions, Isa
 from sassxlate.lowering.emulate.runner import EmulatedDevice, LoadedImage, Setup, run_image
-from sassxlate.lowering.emulate.wave import lane_strides
+from sassxlate.lowering.emulate.wave.addresses import lane_strides
 
 from .baseline import ISAS
 

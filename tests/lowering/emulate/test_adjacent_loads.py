@@ -15,8 +15,8 @@ from sassxlate.errors import EmulatorError
 from sassxlate.lowering.emulate.compiler import compile_kernel
 from sassxlate.lowering.emulate.options import CompileOptions, Isa
 from sassxlate.lowering.emulate.runner import EmulatedDevice, LoadedImage, Setup, run_image
-from sassxlate.lowering.emulate.wave import adjacent_loads
-from sassxlate.lowering.emulate.wave.adjacent_loads import Mate
+from sassxlate.lowering.emulate.wave.addresses import adjacent_loads
+from sassxlate.lowering.emulate.wave.addresses.adjacent_loads import Mate
 
 from .baseline import ISAS
 

@@ -9,7 +9,7 @@ import pytest
 from sassxlate.cfg.rdna3_flow import discover
 from sassxlate.disasm.rdna3.codec.assemble import Label, assemble
 from sassxlate.disasm.rdna3.instruction import I, Inst, LabelRef, S, Sp, V
-from sassxlate.lowering.emulate.wave.lane_strides import SCATTERED, strides
+from sassxlate.lowering.emulate.wave.addresses.lane_strides import SCATTERED, strides
 
 _X = Inst("v_and_b32", (V(1), I(0x3FF), V(0)))
 _Y = Inst("v_bfe_u32", (V(2), V(0), I(10), I(10)))

@@ -20,8 +20,8 @@ from sassxlate.lowering.emulate.compiler import ATTRIBUTES, compile_kernel
 from sassxlate.lowering.emulate.image.image import HostImage
 from sassxlate.lowering.emulate.options import CompileOptions, Isa
 from sassxlate.lowering.emulate.runner import EmulatedDevice, LoadedImage, Setup, run_image
-from sassxlate.lowering.emulate.wave import lane_strides
 from sassxlate.lowering.emulate.wave.access import linear
+from sassxlate.lowering.emulate.wave.addresses import lane_strides
 from sassxlate.lowering.emulate.wave.wave import build
 from sassxlate.lowering.llvm.domain import LlvmDomain
 from sassxlate.lowering.llvm.ir_text import Val

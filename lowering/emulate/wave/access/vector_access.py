@@ -21,9 +21,12 @@ from sassxlate.lowering.emulate.wave.access import (
     limits,
     linear,
     memory_helpers,
+    patterned,
+    scratch_rows,
     shared,
     table_loads,
 )
+from sassxlate.lowering.emulate.wave.access.arms import either
 from sassxlate.lowering.emulate.wave.context import Context
 from sassxlate.lowering.llvm.ir_text import Val, const, vec_type
 
@@ -161,6 +164,23 @@ def _equal(c: Context, a: Address, bytes_: int, align: int) -> tuple[Val, list[s
     return d.and_(ok, _aligned_all(c, firsts, a.base, align)), at
 
 
+def _pattern(c: Context, a: Address, shape: VectorAccess) -> patterned.Pattern | None:
+    """Where the lanes' dwords in LDS probably are, if they are not side by side."""
+    if c.pattern is None or c.rows or not _in_registers(c, a, shape) or not a.lo.vec:
+        return None
+    return patterned.suitable(c.pattern)
+
+
+def _as_expected(c: Context, a: Address, pattern: patterned.Pattern, align: int) -> tuple[Val, str]:
+    """(whether the active lanes are where they are expected, aligned and inside, lane 0's
+    pointer)."""
+    ok, first = patterned.holds(c, a.lo, pattern)
+    start = c.d.zext(first, 64)
+    inside, p = _inside(c, "l", start, pattern.span, a.base)
+    ok = c.d.and_(ok, _aligned_all(c, [start], a.base, align))
+    return _some(c, c.d.and_(ok, inside), c.state.exec_mask()), p
+
+
 def scalar_pointer(c: Context, address: Val, base: Val, span: int) -> str:
     """The host pointer of `span` bytes at base + address of device memory, aligned to 4."""
     fn = c.fn
@@ -196,27 +216,6 @@ def _known_row(c: Context, a: Address, bytes_: int, align: int) -> str | None:
     if at is None or a.base.const != 0 or at % max(align, 4) or at + bytes_ > c.scratch:
         return None
     return c.fn.emit(f"getelementptr i8, ptr {member(c, WaveLayout.SCRATCH, 'ptr')}, i64 {32 * at}")
-
-
-def either(
-    c: Context, cond: Val, fast: Callable[[], list[Val]], slow: Callable[[], list[Val]]
-) -> list[Val]:
-    """Values of one arm or the other; neither arm may read registers that are not cached yet."""
-    fn = c.fn
-    n = fn.fresh("m")
-    fn.do(f"br i1 {cond.ref}, label %fast.{n}, label %slow.{n}, !prof !1")
-    ends: list[tuple[list[Val], str]] = []
-    for name, arm in (("fast", fast), ("slow", slow)):
-        with fn.arm(f"{name}.{n}"):
-            values = [c.d.splat(v) for v in arm()]
-            ends.append((values, fn.block))
-            fn.do(f"br label %join.{n}")
-    fn.label(f"join.{n}", keep=True)
-    out: list[Val] = []
-    for a, b in zip(ends[0][0], ends[1][0], strict=True):
-        ref = fn.emit_new(f"phi {a.type} [ {a.ref}, %{ends[0][1]} ], [ {b.ref}, %{ends[1][1]} ]")
-        out.append(Val(ref, a.width, True))
-    return out
 
 
 # --- buffers of the helpers ------------------------------------------------------------------
@@ -257,14 +256,6 @@ def data_buffer(c: Context) -> str:
 
 
 # --- loads -----------------------------------------------------------------------------------
-
-
-def _rows_load(c: Context, p: str, n: int) -> list[Val]:
-    out: list[Val] = []
-    for k in range(n):
-        q = c.fn.emit(f"getelementptr i8, ptr {p}, i64 {128 * k}")
-        out.append(Val(c.fn.emit_new(f"load {V32}, ptr {q}, align 4"), 32, True))
-    return out
 
 
 def _uniform_load(c: Context, p: str, space: str, shape: VectorAccess, volatile: bool) -> list[Val]:
@@ -367,15 +358,19 @@ def load(
             return slow()
         known = _known_row(c, a, shape.bytes, align)
         if known is not None:  # also without active lanes: the value is not used then
-            return _rows_load(c, known, shape.dwords)
+            return scratch_rows.load(c, known, shape.dwords)
         ok, p = _scratch_row(c, a, shape.bytes)
         ok = d.and_(ok, _natural(c, a, align))
-        return either(c, _some(c, ok, exec_), lambda: _rows_load(c, p, shape.dwords), slow)
+        return either(c, _some(c, ok, exec_), lambda: scratch_rows.load(c, p, shape.dwords), slow)
     if a.uniform:
         address = d.zext(a.lo, 64) if a.hi is None else d.concat(a.hi, a.lo)
         inside, p = _inside(c, a.space, address, shape.bytes, a.base)
         ok = _some(c, d.and_(inside, _aligned_all(c, [address], a.base, align)), exec_)
         return either(c, ok, lambda: _uniform_load(c, p, a.space, shape, volatile), slow)
+    pattern = _pattern(c, a, shape)
+    if pattern is not None:
+        ok, p = _as_expected(c, a, pattern, align)
+        return either(c, ok, lambda: [patterned.load(c, p, pattern)], slow)
     overlap = c.lane_stride == 4 < shape.bytes and aligned.needed <= 4
     if not overlap and (shape.bytes == 12 or _apart(c, shape)):
         table = _table(c, a, shape)
@@ -409,17 +404,6 @@ def _natural(c: Context, a: Address, align: int) -> Val:
 # --- stores ----------------------------------------------------------------------------------
 
 
-def _blend_row(c: Context, p: str, data: Val, lanes: Val) -> None:
-    """A store to memory that no other host thread accesses."""
-    old = Val(c.fn.emit_new(f"load {V32}, ptr {p}, align 4"), 32, True)
-    c.fn.do(f"store {V32} {c.d.select(lanes, data, old).ref}, ptr {p}, align 4")
-
-
-def _rows_store(c: Context, p: str, data: Sequence[Val], lanes: Val) -> None:
-    for k, v in enumerate(data):
-        _blend_row(c, c.fn.emit(f"getelementptr i8, ptr {p}, i64 {128 * k}"), v, lanes)
-
-
 def store(c: Context, a: Address, shape: VectorAccess, aligned: Alignment, data: list[Val]) -> None:
     d, align = c.d, aligned.fast
     exec_, lanes = c.state.exec_mask(), c.state.exec_lanes()
@@ -446,15 +430,25 @@ def store(c: Context, a: Address, shape: VectorAccess, aligned: Alignment, data:
             return
         known = _known_row(c, a, shape.bytes, align)
         if known is not None:
-            _rows_store(c, known, data, lanes)
+            scratch_rows.store(c, known, data, lanes)
             return
         ok, p = _scratch_row(c, a, shape.bytes)
 
         def rows() -> list[Val]:
-            _rows_store(c, p, data, lanes)
+            scratch_rows.store(c, p, data, lanes)
             return []
 
         either(c, _some(c, d.and_(ok, _natural(c, a, align)), exec_), rows, slow)
+        return
+    pattern = _pattern(c, a, shape)
+    if pattern is not None:
+        ok, p = _as_expected(c, a, pattern, align)
+
+        def spread() -> list[Val]:
+            patterned.store(c, p, pattern, data[0])
+            return []
+
+        either(c, ok, spread, slow)
         return
     if a.uniform or shape.bytes == 12 or _apart(c, shape):
         slow()
