@@ -103,6 +103,7 @@ SX_API cuCtxSetCurrent(CUcontext handle) {
 
 SX_API cuCtxPushCurrent_v2(CUcontext handle) {
   return enter<Need::Init>(__func__, [&]() -> CUresult {
+    if (!handle) return CUDA_ERROR_INVALID_VALUE;
     Context *context = find_context(handle);
     if (!context) return CUDA_ERROR_INVALID_CONTEXT;
     context_stack().push_back(context);
@@ -139,7 +140,7 @@ SX_API cuCtxCreate_v4(CUcontext *out, CUctxCreateParams *params, unsigned flags,
 }
 
 SX_API cuCtxDestroy_v2(CUcontext handle) {
-  return enter<Need::Init>(__func__, [&] { return destroy_context(handle); });
+  return enter<Need::Init>(__func__, [&] { return handle ? destroy_context(handle) : CUDA_ERROR_INVALID_VALUE; });
 }
 
 SX_API cuCtxGetDevice(CUdevice *device) {
@@ -278,6 +279,7 @@ SX_API cuCtxGetCacheConfig(int *config) {
 
 SX_API cuCtxSetCacheConfig(int config) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
+    if (config < 0 || config > 3) return CUDA_ERROR_INVALID_VALUE;  // CU_FUNC_CACHE_*
     current_context()->cache_config = config;
     return CUDA_SUCCESS;
   });
@@ -310,8 +312,9 @@ SX_API cuCtxResetPersistingL2Cache() {
   return enter<Need::Context>(__func__, []() -> CUresult { return CUDA_SUCCESS; });
 }
 
-SX_API cuCtxEnablePeerAccess(CUcontext handle, unsigned) {
+SX_API cuCtxEnablePeerAccess(CUcontext handle, unsigned flags) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
+    if (flags) return CUDA_ERROR_INVALID_VALUE;
     Context *peer = find_context(handle);
     if (!peer) return CUDA_ERROR_INVALID_CONTEXT;
     return peer->device == &current_device() ? CUDA_ERROR_INVALID_CONTEXT : 217;  // PEER_ACCESS_UNSUPPORTED

@@ -216,7 +216,7 @@ SX_API cuDeviceComputeCapability(int *major, int *minor, CUdevice ordinal) {
 
 SX_API cuDeviceGetPCIBusId(char *text, int length, CUdevice ordinal) {
   return with_device(__func__, ordinal, [&](Device &device) -> CUresult {
-    if (!text || length <= 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!text || length <= static_cast<int>(device.bus_id.size())) return CUDA_ERROR_INVALID_VALUE;
     copy_text(text, length, device.bus_id);
     return CUDA_SUCCESS;
   });

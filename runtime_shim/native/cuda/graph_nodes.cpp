@@ -27,7 +27,8 @@ CUresult copy_work(const CUDA_MEMCPY3D *p, GraphWork &work) {
 }
 
 CUresult fill_work(const CUDA_MEMSET_NODE_PARAMS *p, GraphWork &work) {
-  if (!p || !p->dst || (p->elementSize != 1 && p->elementSize != 2 && p->elementSize != 4)) return CUDA_ERROR_INVALID_VALUE;
+  if (!p || !p->dst || !p->width || (p->elementSize != 1 && p->elementSize != 2 && p->elementSize != 4))
+    return CUDA_ERROR_INVALID_VALUE;
   if (p->height > 1 && p->pitch < p->width * p->elementSize) return CUDA_ERROR_INVALID_VALUE;
   work.type = NodeType::Fill;
   work.fill = *p;

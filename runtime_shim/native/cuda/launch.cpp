@@ -44,7 +44,8 @@ CUresult copy_params(const Kernel &kernel, void **params, void **extra, std::vec
       else if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE) bytes = *static_cast<size_t *>(extra[i + 1]);
       else return CUDA_ERROR_INVALID_VALUE;
     }
-    if (bytes > size || (bytes && !buffer)) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes > size) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    if (bytes && !buffer) return CUDA_ERROR_INVALID_VALUE;
     if (bytes) memcpy(area, buffer, bytes);
     return CUDA_SUCCESS;
   }

@@ -32,10 +32,10 @@ CUresult allocate_async(CUdeviceptr *out, size_t size, MemoryPool *pool, CUstrea
 }
 
 CUresult allocate_host(void **out, size_t size, unsigned flags) {
-  if (!out || !size) return CUDA_ERROR_INVALID_VALUE;
+  if (!out || !size || flags & ~7u) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult unsafe = unsafe_in_capture()) return unsafe;
   // Portable 1, mapped 2, write-combined 4: HIP's numbers are the same.
-  return SX_HIP(hipHostMalloc, out, size, flags & 7);
+  return SX_HIP(hipHostMalloc, out, size, flags);
 }
 
 }  // namespace

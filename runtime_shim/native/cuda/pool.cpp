@@ -164,7 +164,7 @@ SX_API cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props) {
     if (!out || !props || props->allocType != 1) return CUDA_ERROR_INVALID_VALUE;
     if (props->handleTypes) return refuse("a memory pool shared between processes");
     if (props->location.type != 1) return refuse("a memory pool in host memory");
-    if (!find_device(props->location.id)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!find_device(props->location.id)) return CUDA_ERROR_INVALID_VALUE;
     auto *pool = new MemoryPool;
     pool->device = props->location.id;
     pool->owned = true;

@@ -341,7 +341,7 @@ SX_API cuTexObjectCreate(unsigned long long *object, const CUDA_RESOURCE_DESC *r
 }
 
 SX_API cuTexObjectDestroy(unsigned long long object) {
-  return enter<Need::Context>(__func__, [&] { return take_away(object); });
+  return enter<Need::Context>(__func__, [&] { return object ? take_away(object) : CUDA_SUCCESS; });
 }
 
 SX_API cuSurfObjectCreate(unsigned long long *object, const CUDA_RESOURCE_DESC *resource) {

@@ -199,11 +199,11 @@ SX_API cudaDeviceGetP2PAttribute(int *value, int attribute, int source, int dest
 
 namespace {
 
-int with_peer(int device, CUresult (*call)(CUcontext)) {
+int with_peer(int device, int own_answer, CUresult (*call)(CUcontext)) {
   return with_context([&] {
     int own = 0;
     if (int error = current_device(&own)) return error;
-    if (own == device) return static_cast<int>(kPeerAccessUnsupported);
+    if (own == device) return static_cast<int>(own_answer);
     CUcontext peer = nullptr;
     if (int error = driver().cuDevicePrimaryCtxRetain(&peer, device)) return error;
     int error = call(peer);
@@ -214,12 +214,13 @@ int with_peer(int device, CUresult (*call)(CUcontext)) {
 
 }  // namespace
 
-SX_API cudaDeviceEnablePeerAccess(int device, unsigned) {
-  return with_peer(device, [](CUcontext peer) { return driver().cuCtxEnablePeerAccess(peer, 0); });
+SX_API cudaDeviceEnablePeerAccess(int device, unsigned flags) {
+  if (flags) return record(kInvalidValue);
+  return with_peer(device, kPeerAccessUnsupported, [](CUcontext peer) { return driver().cuCtxEnablePeerAccess(peer, 0); });
 }
 
 SX_API cudaDeviceDisablePeerAccess(int device) {
-  return with_peer(device, [](CUcontext peer) { return driver().cuCtxDisablePeerAccess(peer); });
+  return with_peer(device, kPeerAccessNotEnabled, [](CUcontext peer) { return driver().cuCtxDisablePeerAccess(peer); });
 }
 
 SX_API cudaDeviceGraphMemTrim(int device) {

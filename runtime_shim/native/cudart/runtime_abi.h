@@ -37,6 +37,7 @@ enum Code : int {
   kInvalidDevice = 101,
   kDeviceUninitialized = 201,
   kPeerAccessUnsupported = 217,
+  kPeerAccessNotEnabled = 705,
   kInvalidResourceHandle = 400,
   kSymbolNotFound = 500,
   kNotReady = 600,

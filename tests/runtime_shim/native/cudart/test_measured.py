@@ -155,3 +155,9 @@ def test_calls_while_a_stream_is_captured(built: Callable[[str], Path]) -> None:
     was made all the same."""
     got, _ = answers(built("captures"))
     assert got.splitlines() == expected("captures")
+
+
+def test_more_answers(built: Callable[[str], Path]) -> None:
+    """An H100's, to arguments that are wrong."""
+    got, _ = answers(built("more_answers"))
+    assert got.splitlines() == expected("more_answers")
