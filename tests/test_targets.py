@@ -31,6 +31,7 @@ TABLE = "lowering/target.py"
 # Those that are no target's, and what they are.
 OTHERS = {
     "cfg/view/layout.py": {"LANE"},  # a distance in a picture
+    "disasm/rdna3/reads_writes.py": {"SGPR_BITS"},  # operands of the instruction set, as bits
     "disasm/rdna3/tables/kernel_descriptor.py": {"_SGPRS_FREE"},  # a field's value
     "disasm/rdna3/tables/operand_codes.py": {"SGPRS", "VGPRS"},  # operands of the instruction set
     "disasm/sass/semantics/warp_state.py": {"LANES"},  # NVIDIA's warp

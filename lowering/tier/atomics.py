@@ -37,7 +37,7 @@ def atomic(lane: Lane, ins: Instruction, guard: Guard) -> None:
         raise refused(FORM, "an atomic of more than 64 bits", ins)
     words = what.size // 4
     if lane.wants("Pu") and (
-        ins.mnemonic not in ("ATOM", "ATOMG", "ATOMS")
+        ins.mnemonic not in SPACES
         or (ins.mnemonic == "ATOMS" and not ins.has("CAST"))
         or (ins.mnemonic == "ATOM" and (ins.has("CAST") or ins.has("POPC")))
     ):

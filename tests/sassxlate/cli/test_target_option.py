@@ -181,7 +181,7 @@ def test_doctor_names_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     monkeypatch.setattr(doctor, "find_hip", find)
     answer = json.loads(run("doctor", "--format", "json", "--target", OTHER).output)
     (hip,) = (c for c in answer["checks"] if c["name"] == "AMD HIP")
-    assert hip["detail"].endswith(f"takes {OTHER} code")
+    assert hip["detail"].startswith(f"libamdhip64.so.6 takes {OTHER} code; ")
     assert asked == [OTHER]
 
 

@@ -54,6 +54,8 @@ def run(card: Path, major: int, **variables: str) -> tuple[list[str], str]:
         "SASSXLATE_HIP": str(card / "libamdhip64.so"),
         "SASSXLATE_BLAS": str(host),
         "SASSXLATE_TEST_LIBRARIES": str(library_folder() / "hipblas"),
+        # Of the package that is tested; PYTHONPATH below is for the tests' own modules.
+        "SASSXLATE_LIB": str(library_folder()),
         "PYTHONPATH": str(HERE.parents[3]),
         **variables,
     }

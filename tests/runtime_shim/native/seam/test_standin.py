@@ -251,17 +251,28 @@ def test_all_programs(
 
 
 @pytest.mark.parametrize(
-    ("found", "state", "detail"),
+    ("found", "blas", "state", "detail"),
     [
-        (hip_probe.Found("lib.so", "", "1"), "ok", "lib.so takes gfx1100 code; GPUs 1 of it"),
-        (hip_probe.Found("lib.so", ""), "ok", "lib.so takes gfx1100 code"),
-        (hip_probe.Found(None, "HIP does not answer"), "optional", "HIP does not answer"),
+        (
+            hip_probe.Found("lib.so", "", "1"),
+            "libhipblas.so.3",
+            "ok",
+            "lib.so takes gfx1100 code; GPUs 1 of it; cublas by libhipblas.so.3",
+        ),
+        (
+            hip_probe.Found("lib.so", ""),
+            None,
+            "ok",
+            "lib.so takes gfx1100 code; no hipBLAS, so cublas is not replaced there",
+        ),
+        (hip_probe.Found(None, "HIP does not answer"), None, "optional", "HIP does not answer"),
     ],
 )
 def test_doctor(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     found: hip_probe.Found,
+    blas: str | None,
     state: str,
     detail: str,
 ) -> None:
@@ -276,6 +287,7 @@ def test_doctor(
         return found
 
     monkeypatch.setattr(doctor, "find_hip", find)
+    monkeypatch.setattr(doctor.hip_blas, "find", lambda _: blas)
     check = doctor._hip("gfx1100")  # pyright: ignore[reportPrivateUsage]
     assert (check.state, check.detail) == (state, detail)
     assert check.state == "ok" or check.fix
