@@ -115,7 +115,11 @@ struct Call {
   static cublasStatus convert(const char *cuda, std::tuple<typename K::Hip...> &passed, std::index_sequence<kAt...>,
                               typename K::Cuda... given) {
     cublasStatus status = CUBLAS_STATUS_SUCCESS;
-    (void)((status = K::convert(cuda, given, std::get<kAt>(passed))) || ...);
+    const auto refused = [&status](cublasStatus one) {
+      status = one;
+      return one != CUBLAS_STATUS_SUCCESS;
+    };
+    (void)(refused(K::convert(cuda, given, std::get<kAt>(passed))) || ...);
     return status;
   }
 };

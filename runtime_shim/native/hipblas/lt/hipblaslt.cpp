@@ -84,7 +84,8 @@ class Descriptors {
         return;
     }
     int compute = 0;
-    if ((refused = Compute::convert(kCall, p.o.compute, compute)) || type(p.o.scale)) return;
+    refused = Compute::convert(kCall, p.o.compute, compute);
+    if (refused || type(p.o.scale)) return;
     if (failed(api().MatmulDescCreate(&operation, compute, p.o.scale))) return;
     const int a = cublas::op(p.o.op_a), b = cublas::op(p.o.op_b);
     set(kTransA, a);
