@@ -286,8 +286,11 @@ def test_doctor(
     def find(_: str) -> hip_probe.Found:
         return found
 
+    def find_blas(_: str) -> str | None:
+        return blas
+
     monkeypatch.setattr(doctor, "find_hip", find)
-    monkeypatch.setattr(doctor.hip_blas, "find", lambda _: blas)
+    monkeypatch.setattr(doctor.hip_blas, "find", find_blas)
     check = doctor._hip("gfx1100")  # pyright: ignore[reportPrivateUsage]
     assert (check.state, check.detail) == (state, detail)
     assert check.state == "ok" or check.fix
