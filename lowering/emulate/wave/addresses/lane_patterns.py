@@ -15,6 +15,7 @@ from sassxlate.cfg.rdna3_flow import DecodedStep, Flow
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, Sp, V
 from sassxlate.disasm.rdna3.reads_writes import effects
 from sassxlate.disasm.rdna3.tables.opcodes import OPS
+from sassxlate.lowering.emulate.wave.addresses.forward import at_starts
 from sassxlate.lowering.target import LANES
 
 _MASK = 0xFFFFFFFF
@@ -162,21 +163,8 @@ def patterns(flow: Flow, strides: Mapping[int, int]) -> dict[int, _Values]:
     steps = [step for block in flow.blocks.values() for step in block.steps]
     if len(steps) > _MOST or not _unknown(steps, strides):
         return {}
-    before: dict[int, _Facts] = {flow.entry: {0: _Fact(tuple(range(LANES)), True)}}
-    work = [flow.entry]
-    while work:
-        start = work.pop()
-        block, facts = flow.blocks[start], dict(before[start])
-        for step in block.steps:
-            _step(step.inst, facts)
-        for succ in block.succs:
-            if succ not in flow.blocks:
-                continue
-            old = before.get(succ)
-            new = dict(facts) if old is None else _meet(old, facts)
-            if new != old:
-                before[succ] = new
-                work.append(succ)
+    first: _Facts = {0: _Fact(tuple(range(LANES)), True)}
+    before = at_starts(flow, first, _step, _meet)
     out: dict[int, _Values] = {}
     for start, facts in before.items():
         wanted = {step.pc for step in _unknown(flow.blocks[start].steps, strides)}

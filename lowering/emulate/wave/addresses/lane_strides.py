@@ -14,6 +14,7 @@ from sassxlate.cfg.rdna3_flow import DecodedStep, Flow
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, Sp, V
 from sassxlate.disasm.rdna3.reads_writes import effects
 from sassxlate.disasm.rdna3.tables.opcodes import OPS
+from sassxlate.lowering.emulate.wave.addresses.forward import at_starts
 
 SCATTERED = -1  # made of what lanes loaded from different addresses
 
@@ -240,21 +241,8 @@ def _meet(a: _Facts, b: _Facts) -> _Facts:
 def strides(flow: Flow) -> dict[int, int]:
     """By the offset of a memory access: the stride of its addresses in bytes, modulo 2**32, or
     SCATTERED; accesses of which nothing is known are missing."""
-    before: dict[int, _Facts] = {flow.entry: {0: _Fact(1, packed=True)}}
-    work = [flow.entry]
-    while work:
-        start = work.pop()
-        block, facts = flow.blocks[start], dict(before[start])
-        for step in block.steps:
-            _step(step.inst, facts)
-        for succ in block.succs:
-            if succ not in flow.blocks:
-                continue
-            old = before.get(succ)
-            new = facts if old is None else _meet(old, facts)
-            if new != old:
-                before[succ] = dict(new)
-                work.append(succ)
+    first: _Facts = {0: _Fact(1, packed=True)}
+    before = at_starts(flow, first, _step, _meet)
     out: dict[int, int] = {}
     for start, known in before.items():
         _accesses(flow.blocks[start].steps, dict(known), out)
