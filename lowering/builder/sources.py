@@ -353,8 +353,8 @@ class SourceReader:
         return None if half is None else self._grid_workspace(half)
 
     def _parameters(self, half: int, lay: BankLayout, more: int = 0) -> S:
-        """The low or high word of the address of the parameters, or of the bank; ``more`` bytes
-        behind it."""
+        """The low or high word of the address of the parameters, or of the bank, plus
+        ``more`` bytes."""
         start = self.target.kernarg
         if lay.bank_pointer:
             return sgprs(start.index + (1 if half else 0))

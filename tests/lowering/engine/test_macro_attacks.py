@@ -209,7 +209,7 @@ def test_a_macro_is_all_of_its_instruction_s_code(name: str) -> None:
 
 @pytest.mark.parametrize("lost", ["nothing", "s_waitcnt", "buffer_gl"])
 def test_its_code_cannot_be_written_out(lost: str) -> None:
-    """Not even as it is: waits and caches of a fence are nobody's but the rules'."""
+    """Not even as it is: waits and caches of a fence are written by the rules alone."""
     part = _asked(FENCE, ("R4", "R5", "R6"))
     code = [[i for i in group if isinstance(i, Inst)] for group in part.code]
     (macro,) = part.block.macros.values()
