@@ -53,6 +53,7 @@ class Context:
     # are there; and the same for the load that is compiled.
     held: dict[int, tuple[Val, Val]] = field(default_factory=dict[int, tuple[Val, Val]])
     loaded: tuple[Val, Val] | None = None
+    spans: dict[int, Val] = field(default_factory=dict[int, Val])  # `Mate.first`: all are inside
     # Vectors that floating-point operations made since the last branch, see `arms`.
     floats: list[Val] = field(default_factory=list[Val])
     # Of accesses, by the vector that their addresses are made of.

@@ -233,6 +233,7 @@ class Worker {
     for (unsigned i = 0; i < count; ++i) {
       group.waves[i].group = &group;
       group.waves[i].index = i;
+      group.waves[i].round = nullptr;
     }
   }
 
@@ -243,7 +244,7 @@ class Worker {
     size_t scratch = size_t{count} * 32 * launch.scratch_size;
     if (group.waves.size() != count) make_waves(group, count);
     group.live = count;
-    group.arrived = group.turns = group.ended = 0;
+    group.arrived = group.turns = group.ended = group.released = 0;
     group.executed = 0;
     for (Wave *wave = group.begin; wave != group.end; ++wave) {
       wave->fiber = nullptr;

@@ -2,7 +2,6 @@
 
 #include "state.h"
 
-#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <sys/mman.h>
@@ -32,6 +31,11 @@ sx_fiber_start:
 
 extern "C" void sx_fiber_start();
 
+// For sx_barrier: from a stack of a row to the next one's same place.
+extern "C" {
+__attribute__((visibility("hidden"), used)) size_t sx_stack_step = 0;
+}
+
 namespace sx {
 namespace {
 
@@ -39,19 +43,28 @@ namespace {
 constexpr size_t kGuard = 256u << 10;
 // Stacks begin at different lines of a page: otherwise the same places of all of them would share the host's cache sets, and
 // a load would seem to depend on another wave's store to the same place.
-constexpr size_t kLines = 64, kLine = 64, kStep = 37;
+constexpr size_t kColour = 37 * 64;
+constexpr size_t kPage = 4096;
 constexpr uint32_t kMxcsrDefault = 0x1f80;
 constexpr uint16_t kX87Default = 0x037f;
 
 struct Pool {
   std::mutex mutex;
-  std::vector<Fiber *> free;
+  std::vector<FiberRow *> free;
 };
 
 Pool &pool() {
   static Pool *const instance = new Pool;
   return *instance;
 }
+
+// From the beginning of a stack's guard to that of the next one's.
+size_t pitch() {
+  static const size_t bytes = (config().fiber_stack + kGuard + kFibersOfRow * kColour + kPage - 1) / kPage * kPage;
+  return bytes;
+}
+
+uint8_t *guard_of(const Fiber &fiber) { return fiber.row->mapping + fiber.number * pitch(); }
 
 void begin(Fiber *fiber) {
   fiber->marks.enter();
@@ -67,34 +80,37 @@ FloatControls::FloatControls() {
 
 FloatControls::~FloatControls() { asm volatile("ldmxcsr %0\n\tfldcw %1" : : "m"(mxcsr_), "m"(x87_)); }
 
-Fiber *fiber_take() {
+FiberRow *fiber_row_take() {
   {
     std::lock_guard<std::mutex> guard(pool().mutex);
     if (!pool().free.empty()) {
-      Fiber *fiber = pool().free.back();
+      FiberRow *row = pool().free.back();
       pool().free.pop_back();
-      return fiber;
+      for (Fiber &fiber : row->fibers) fiber.body = nullptr;
+      return row;
     }
+    sx_stack_step = pitch() - kColour;
   }
-  size_t size = config().fiber_stack + kGuard;
-  void *at = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK;
+  void *at = mmap(nullptr, kFibersOfRow * pitch(), PROT_NONE, flags, -1, 0);
   if (at == MAP_FAILED) return nullptr;
-  uint8_t *base = static_cast<uint8_t *>(at);
-  if (mprotect(base + kGuard, size - kGuard, PROT_READ | PROT_WRITE) != 0) {
-    munmap(at, size);
-    return nullptr;
+  FiberRow *row = new FiberRow;
+  row->mapping = static_cast<uint8_t *>(at);
+  for (unsigned i = 0; i < kFibersOfRow; ++i) {
+    row->fibers[i].row = row;
+    row->fibers[i].number = i;
   }
-  Fiber *fiber = new Fiber;
-  fiber->mapping = base;
-  fiber->mapping_size = size;
-  static std::atomic<size_t> made{0};
-  fiber->colour = made.fetch_add(1, std::memory_order_relaxed) * kStep % kLines * kLine;
-  return fiber;
+  return row;
 }
 
-void fiber_give(Fiber *fiber) {
+void fiber_row_give(FiberRow *row) {
   std::lock_guard<std::mutex> guard(pool().mutex);
-  pool().free.push_back(fiber);
+  pool().free.push_back(row);
+}
+
+bool fiber_use(Fiber *fiber) {
+  if (!fiber->usable) fiber->usable = mprotect(guard_of(*fiber) + kGuard, pitch() - kGuard, PROT_READ | PROT_WRITE) == 0;
+  return fiber->usable;
 }
 
 void fiber_prepare(Fiber *fiber, void (*body)(Fiber *)) {
@@ -103,8 +119,9 @@ void fiber_prepare(Fiber *fiber, void (*body)(Fiber *)) {
   struct Frame {
     void *rip, *fiber, *begin;
   };
-  uintptr_t top = reinterpret_cast<uintptr_t>(fiber->mapping + fiber->mapping_size) - 64 - fiber->colour;
-  fiber->marks.prepare(fiber->mapping + kGuard, fiber->mapping_size - kGuard);
+  uint8_t *stack = guard_of(*fiber) + kGuard;
+  uintptr_t top = reinterpret_cast<uintptr_t>(guard_of(*fiber) + pitch()) - 64 - fiber->number * kColour;
+  fiber->marks.prepare(stack, pitch() - kGuard);
   Frame frame = {reinterpret_cast<void *>(&sx_fiber_start), fiber, reinterpret_cast<void *>(&begin)};
   fiber->sp = reinterpret_cast<void *>(top - sizeof frame);
   memcpy(fiber->sp, &frame, sizeof frame);

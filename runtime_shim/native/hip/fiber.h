@@ -7,23 +7,35 @@
 
 namespace sx {
 
+struct FiberRow;
+
 // A stack with what is needed to continue.  While a fiber runs, `back` is where it came from.
 struct Fiber {
   void *sp = nullptr;    // its registers, saved on its own stack
   void *back = nullptr;  // the same of the thread that resumed it
   void (*body)(Fiber *) = nullptr;
   void *user = nullptr;
-  uint8_t *mapping = nullptr;
-  size_t mapping_size = 0;
-  size_t colour = 0;  // bytes that its stack begins below the mapping's end
+  FiberRow *row = nullptr;
+  unsigned number = 0;  // in its row
+  bool usable = false;  // whether its stack may be accessed
   FiberMarks marks;
 };
 
-// A fiber with a stack of config().fiber_stack bytes and a guard below, new or from the pool; nullptr
-// where memory is exhausted.  Its state is undefined until fiber_prepare.
-Fiber *fiber_take();
-// Puts a fiber back into the pool, whatever it was doing.
-void fiber_give(Fiber *fiber);
+// Fibers whose stacks are equally far apart, as many as a workgroup has waves.  Where they wait at the same place of a function,
+// each one's stack pointer is the one before's plus sx_stack_step, which sx_barrier foresees.
+constexpr unsigned kFibersOfRow = 32;
+struct FiberRow {
+  Fiber fibers[kFibersOfRow];
+  uint8_t *mapping = nullptr;
+};
+
+// A row whose stacks have config().fiber_stack bytes and a guard below each, new or from the pool; nullptr where there is no
+// address space.
+FiberRow *fiber_row_take();
+// Puts a row back into the pool, whatever its fibers were doing.
+void fiber_row_give(FiberRow *row);
+// Before fiber_prepare; false where memory is exhausted.
+bool fiber_use(Fiber *fiber);
 
 // Makes the fiber begin `body` (which must never return) when it is next resumed.
 void fiber_prepare(Fiber *fiber, void (*body)(Fiber *));

@@ -17,6 +17,7 @@ namespace {
 __attribute__((always_inline)) inline void suspend(Wave *wave, Event event) {
   wave->event = event;
   wave->group->last = wave;
+  leave_rounds(*wave->group, *wave);
   fiber_suspend(wave->fiber);
 }
 
@@ -175,27 +176,72 @@ void release(Group &group) {
     if (wave.state == WaveState::AtBarrier) wave.state = WaveState::Ready;
 }
 
+void begin_rounds(Group &group, const Wave &last) {
+  for (Wave *wave = group.begin; wave != group.end; ++wave) wave->round = &after(group, *wave);
+  group.begin[last.index].round = nullptr;
+  group.back = last.fiber->back;
+  group.rounds = true;
+}
+
+void end_rounds(Group &group, Wave &now) {
+  group.rounds = false;
+  for (Wave *wave = group.begin; wave != group.end; ++wave) wave->round = nullptr;
+  for (Wave *wave = group.begin + group.first_wave; wave != &now; wave = &after(group, *wave)) {
+    wave->state = WaveState::AtBarrier;
+    ++group.arrived;
+  }
+  now.fiber->back = group.back;
+}
+
 IdleFibers::~IdleFibers() {
-  for (Fiber *fiber : idle_) fiber_give(fiber);
+  if (row_) fiber_row_give(row_);
+  for (FiberRow *row : more_) fiber_row_give(row);
+}
+
+// An idle fiber, the wave's own place in the row if it is free; null where memory is exhausted.
+Fiber *IdleFibers::idle(unsigned index) {
+  if (!row_) {
+    row_ = fiber_row_take();
+    if (!row_) return nullptr;
+    idle_of_row_ = ~0u;
+  }
+  if (idle_of_row_) {
+    unsigned number = idle_of_row_ >> index & 1 ? index : static_cast<unsigned>(__builtin_ctz(idle_of_row_));
+    idle_of_row_ &= ~(1u << number);
+    return &row_->fibers[number];
+  }
+  if (idle_.empty()) {
+    FiberRow *row = fiber_row_take();
+    if (!row) return nullptr;
+    more_.push_back(row);
+    for (unsigned i = kFibersOfRow; i--;) idle_.push_back(&row->fibers[i]);
+  }
+  Fiber *fiber = idle_.back();
+  idle_.pop_back();
+  return fiber;
+}
+
+void IdleFibers::put(Fiber *fiber) {
+  if (fiber->row == row_) idle_of_row_ |= 1u << fiber->number;
+  else idle_.push_back(fiber);
 }
 
 bool IdleFibers::lend(Wave &wave) {
-  if (idle_.empty()) {
-    Fiber *fresh = fiber_take();
-    if (!fresh) return false;
-    fiber_prepare(fresh, wave_body);
-    idle_.push_back(fresh);
+  Fiber *fiber = idle(wave.index);
+  if (!fiber) return false;
+  if (!fiber->body) {
+    if (!fiber_use(fiber)) {
+      put(fiber);
+      return false;
+    }
+    fiber_prepare(fiber, wave_body);
   }
-  wave.fiber = idle_.back();
-  idle_.pop_back();
-  wave.fiber->user = &wave;
+  wave.fiber = fiber;
+  fiber->user = &wave;
   return true;
 }
 
-void IdleFibers::take_back(Wave &wave) {
-  idle_.push_back(wave.fiber);
-  wave.fiber = nullptr;
-}
+void IdleFibers::take_back(Wave &wave) { put(std::exchange(wave.fiber, nullptr)); }
 
 void IdleFibers::abandon(Wave &wave) {
   fiber_prepare(wave.fiber, wave_body);
@@ -265,6 +311,7 @@ inline Wave *follow(Group &group, const Launch &launch, Wave &wave) {
 __attribute__((always_inline)) inline void part(Wave &wave) {
   Group &group = *wave.group;
   Fiber *fiber = wave.fiber;
+  leave_rounds(group, wave);
   Wave *next = group.arrived + 1 < group.live ? next_ready(group, wave) : nullptr;
   if (!next) return suspend(&wave, Event::Ended);
   wave.state = WaveState::Ended;

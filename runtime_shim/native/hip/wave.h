@@ -34,13 +34,20 @@ class IdleFibers {
   void abandon(Wave &wave);
 
  private:
-  std::vector<Fiber *> idle_;
+  Fiber *idle(unsigned index);
+  void put(Fiber *fiber);
+
+  FiberRow *row_ = nullptr;  // whose fibers go to waves of their number, where they can
+  uint32_t idle_of_row_ = 0;  // bits
+  std::vector<FiberRow *> more_;
+  std::vector<Fiber *> idle_;  // of those
 };
 
 struct alignas(64) Wave {
   SxWave regs;
   Group *group;
   Fiber *fiber;
+  Wave *round;  // while Group::rounds: who runs when this one has arrived; null where sx_barrier_way is to say
   WaveState state;
   Event event;
   uint32_t index;
@@ -69,6 +76,12 @@ struct Group {
   // Workgroups of its row that the same call goes on with, in this one's place: of these, where a wave was suspended, those
   // that had ended before, and those that have not begun.
   uint32_t more = 0, ended = 0, left = 0;
+  // Whether the waves, of which none has ended, go from barrier to barrier in their order: each is at the same one or has
+  // passed it, and what has arrived is counted when that ends (leave_rounds).  Until then all are ready, and the thread is
+  // to go on at `back`.
+  bool rounds = false;
+  unsigned released = 0;  // times that all waves had arrived before
+  void *back = nullptr;
   uint8_t *lds = nullptr;
   uint8_t *scratch = nullptr;
   size_t scratch_capacity = 0;
@@ -103,6 +116,16 @@ inline Wave *next_ready(Group &group, Wave &wave) {
 
 // All live waves have arrived at the barrier: they are ready.
 void release(Group &group);
+
+// The same, and where all waves were live and `last` is the last of their order: from here on they go in rounds.
+void begin_rounds(Group &group, const Wave &last);
+
+// Before the running wave ends, is suspended, or control goes back to the thread: what rounds had not noted.
+void end_rounds(Group &group, Wave &now);
+
+inline void leave_rounds(Group &group, Wave &now) {
+  if (group.rounds) end_rounds(group, now);
+}
 
 // Of a launch for whose fibers or scratch there is no memory.
 FaultRecord out_of_memory();

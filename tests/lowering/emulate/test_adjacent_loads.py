@@ -149,3 +149,31 @@ def test_lanes_side_by_side_need_no_mates() -> None:
     for stride in (0, 4):
         assert adjacent_loads.mates(flow, {s.pc: stride for s in steps}) == {}
     assert adjacent_loads.mates(flow, {}) == {}
+
+
+def _spans(*items: Inst) -> dict[int, tuple[int, int, int]]:
+    """By the number of a pair's earlier load: its span's first load, where the span begins from it,
+    and the span's dwords."""
+    flow = discover(assemble([*items, Inst("s_endpgm")]).data, 0)
+    steps = [s for block in flow.blocks.values() for s in block.steps]
+    order = {s.pc: n for n, s in enumerate(steps)}
+    found = adjacent_loads.mates(flow, {s.pc: -1 for s in steps})
+    return {order[pc]: (order[m.first], m.low, m.dwords) for pc, m in found.items()}
+
+
+def test_what_one_check_is_for() -> None:
+    assert _spans(_load(4, 8), _load(5, 4)) == {0: (0, -4, 2)}
+    far = (_load(4, 0), _load(6, 40), _load(7, 36), _load(5, 4))
+    assert _spans(*far) == {0: (0, 0, 11), 1: (0, -40, 11)}
+    assert _spans(*far[:3], _load(12, 0, 10), far[3], _load(13, 4, 10)) == {
+        0: (0, 0, 11),
+        1: (0, -40, 11),
+        3: (3, 0, 2),
+    }
+    pairs = (_load(4, 0), _load(5, 4)), (_load(6, 12), _load(7, 16))
+    for between in (
+        Inst("v_mov_b32", (V(3), I(0))),
+        Inst("s_mov_b32", (Sp("exec_lo"), I(1))),
+        Inst("s_barrier"),
+    ):
+        assert _spans(*pairs[0], between, *pairs[1]) == {0: (0, 0, 2), 3: (3, 0, 2)}

@@ -191,40 +191,17 @@ def load(m: Module, space: str, align: int, by_lanes: Callable[[], str]) -> str:
     return f"@{name}"
 
 
-TWO = f"{{{V32}, {V32}, i1}}"  # what `load_two` returns
-
-
-def _dwords(name: str, first: int) -> str:
-    """%{name}: each second dword of %flat.  Truncation is two operations of the port that shuffles
-    have for every eight lanes, and this one for sixteen."""
-    index = ", ".join(f"i32 {2 * lane + first}" for lane in range(LANES))
-    return f"  %{name} = shufflevector <64 x i32> %flat, <64 x i32> poison, <32 x i32> <{index}>\n"
-
-
-def load_two(m: Module) -> str:
-    """@gather2.g(w, addresses, exec) -> (dwords, the next dwords, whether they are inside): of
-    global memory.  If a lane's are not, nothing was accessed."""
-    name = "gather2.g"
-    if name in m.functions:
-        return f"@{name}"
-    v64 = address_type("g")
-    m.declare(f"{v64} @llvm.masked.gather.v32i64.v32p0({_PTRS}, {_MASK}, {v64})")
-    m.functions[name] = (
-        f"define internal {TWO} @{name}(ptr %w, {v64} %at, i32 %exec) noinline {_ATTRIBUTES} {{\n"
-        + _inside(m, "g", 2)
-        + "  br i1 %all, label %once, label %none, !prof !1\nnone:\n"
-        f"  ret {TWO} zeroinitializer\nonce:\n"
-        + _pointers("g")
-        + f"  %got = call {v64} @llvm.masked.gather.v32i64.v32p0({_PTRS} align 4 %ptrs, "
-        f"{_MASK} %wanted, {v64} zeroinitializer)\n"
-        f"  %flat = bitcast {v64} %got to <64 x i32>\n"
-        + _dwords("low", 0)
-        + _dwords("high", 1)
-        + ""
-        f"  %r.0 = insertvalue {TWO} poison, {V32} %low, 0\n"
-        f"  %r.1 = insertvalue {TWO} %r.0, {V32} %high, 1\n"
-        f"  %r.2 = insertvalue {TWO} %r.1, i1 true, 2\n  ret {TWO} %r.2\n}}\n"
-    )
+def inside(m: Module, dwords: int) -> str:
+    """@inside.g.*(w, addresses, exec) -> whether so many dwords of global memory from each active
+    lane's address on are inside, and aligned."""
+    name = f"inside.g.{dwords}"
+    if name not in m.functions:
+        args = f"ptr %w, {address_type('g')} %at, i32 %exec"
+        m.functions[name] = (
+            f"define internal i1 @{name}({args}) noinline {_ATTRIBUTES} {{\n"
+            + _inside(m, "g", dwords)
+            + "  ret i1 %all\n}\n"
+        )
     return f"@{name}"
 
 
@@ -257,4 +234,4 @@ def store(m: Module, space: str, align: int, by_lanes: Callable[[], str]) -> str
     return f"@{name}"
 
 
-__all__ = ["TWO", "address_type", "handles", "load", "load_two", "store"]
+__all__ = ["address_type", "handles", "inside", "load", "store"]

@@ -18,13 +18,13 @@ from sassxlate.lowering.emulate.wave.access import (
     access64,
     contiguous,
     dword_helpers,
+    gathers,
     limits,
     linear,
     memory_helpers,
     patterned,
     scratch_rows,
     shared,
-    table_loads,
 )
 from sassxlate.lowering.emulate.wave.access.arms import either
 from sassxlate.lowering.emulate.wave.context import Context
@@ -90,6 +90,12 @@ def member(c: Context, at: WaveLayout, type_: str = "i64") -> str:
     return c.fn.emit(f"load {type_}, ptr {p}, !invariant.load !0")
 
 
+def _arena(c: Context) -> tuple[Val, Val]:
+    """Its first address, and its bytes."""
+    base, size = WaveLayout.ARENA_BASE, WaveLayout.ARENA_SIZE
+    return Val(member(c, base), 64, False), Val(member(c, size), 64, False)
+
+
 def _aligned(c: Context, address: Val, align: int) -> Val:
     d = c.d
     return d.eq(d.and_(address, const(align - 1, 64)), const(0, 64))
@@ -108,9 +114,7 @@ def _inside(
         inside = d.not_(d.ult(size, d.add(whole, const(span, 64))))
         lds = member(c, WaveLayout.LDS, "ptr")
         return inside, fn.emit(f"getelementptr i8, ptr {lds}, i64 {whole.ref}")
-    base_, size_ = (
-        Val(member(c, m), 64, False) for m in (WaveLayout.ARENA_BASE, WaveLayout.ARENA_SIZE)
-    )
+    base_, size_ = _arena(c)
     c.module.declare("i64 @llvm.usub.sat.i64(i64, i64)")
     room = fn.emit(f"call i64 @llvm.usub.sat.i64(i64 {size_.ref}, i64 {span - 1})")
     inside = d.ult(d.add(d.sub(address, base_), base), Val(room, 64, False))
@@ -288,47 +292,17 @@ def _with_mate(c: Context, a: Address, alone: Callable[[], list[Val]]) -> list[V
         return either(c, there, lambda: [value], alone)
     if c.mate is None:
         return alone()
-    first = a if c.mate.above else replace(a, base=c.d.sub(a.base, const(4, 64)))
-    arguments = f"{_dword_arguments(c, first)}, i32 {c.state.exec_mask().ref}"
-    helper, two = dword_helpers.load_two(c.module), dword_helpers.TWO
-    got = c.fn.emit_new(f"call {two} {helper}({arguments})")
-    low, high, inside = (c.fn.emit_new(f"extractvalue {two} {got}, {i}") for i in range(3))
-    own, other = (low, high) if c.mate.above else (high, low)
-    there = Val(inside, 1, False)
-    c.held[c.mate.pc] = Val(other, 32, True), there
-    return either(c, there, lambda: [Val(own, 32, True)], alone)
+    at = replace(a, base=const(0, 64)).full(c)
+    return gathers.load_pair(c, at, a.base, c.mate, alone)
 
 
-def _table(c: Context, a: Address, shape: VectorAccess) -> table_loads.Table | None:
+def _table(c: Context, a: Address, shape: VectorAccess) -> gathers.Table | None:
     """Dwords that are probably loaded by indices of 32 bits, alone."""
     if a.space != "g" or shape.bytes != 4 or a.hi is None or not c.d.avx512 or c.strict:
         return None
     if c.mate is not None or c.loaded is not None:
         return None
-    return table_loads.find(c.d, a.lo, a.hi)
-
-
-def _table_load(
-    c: Context,
-    a: Address,
-    table: table_loads.Table,
-    align: int,
-    by_lanes: Callable[[], str],
-    slow: Callable[[], list[Val]],
-) -> list[Val]:
-    d, exec_ = c.d, c.state.exec_mask()
-
-    def fast() -> list[Val]:
-        base = d.add(table.base, a.base)
-        helper = table_loads.load(c.module, align, by_lanes)
-        where = f"ptr %w, {V32} {table.index.ref}, i64 {base.ref}"
-        got = c.fn.emit_new(f"call {V32} {helper}({where}, i32 {exec_.ref}, i32 {c.pc_ref})")
-        return [Val(got, 32, True)]
-
-    if table.factor is None:
-        return fast()
-    four = d.mask_of(d.eq(table.factor, const(4, 32)))
-    return either(c, d.eq(d.or_(four, d.not_(exec_)), const(-1, 32)), fast, slow)
+    return gathers.find(c.d, a.lo, a.hi)
 
 
 def load(
@@ -375,7 +349,9 @@ def load(
     if not overlap and (shape.bytes == 12 or _apart(c, shape)):
         table = _table(c, a, shape)
         if table is not None:
-            return _table_load(c, a, table, aligned.needed, by_lanes, slow)
+            base = d.add(table.base, a.base)
+            ok = gathers.inside(c, table, base, *_arena(c))
+            return either(c, ok, lambda: gathers.load(c, table, base), slow)
         return _with_mate(c, a, slow) if _in_registers(c, a, shape) else slow()
     if c.lane_stride == 0:
         ok, at = _equal(c, a, shape.bytes, align)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import random
+import re
 import struct
 from collections.abc import Iterator
 from ctypes import c_size_t, c_uint, c_void_p
@@ -127,6 +128,36 @@ def test_waves_that_give_way_and_end_between_barriers(
     expected = [(5 * w + g) % (waves + 1) for g in range(groups) for w in range(waves)]
     assert hip.words(out, groups * waves) == expected
     hip.free(out)
+
+
+@pytest.mark.parametrize("every", [0, 1, 4, 37])
+@pytest.mark.parametrize("least", [0, 1, 2, 3, 20])
+@pytest.mark.parametrize("waves", [1, 2, 3, 8, 32])
+def test_waves_go_from_barrier_to_barrier(
+    hip: Hip, modules: list[int], waves: int, least: int, every: int
+) -> None:
+    function = kernel(hip, modules, Kernel("rounds", group_size=4 * 32))
+    total = 40 * waves
+    out = hip.malloc(4 * total)
+    hip.ok("hipMemset", c_void_p(out), 0xFF, c_size_t(4 * total))
+    args = struct.pack("<QIIII", out, waves, least, every, 0xFFFFFFFF)
+    assert hip.launch(function, 40, 32 * waves, args) == 0
+    assert hip.words(out, total) == [least + (w % 3 == 1) * (w & 2) for w in range(waves)] * 40
+    hip.free(out)
+
+
+@pytest.mark.parametrize("at", [0, 5, 63, 100, 639])
+def test_a_fault_between_barriers_names_its_wave(script: Script, at: int) -> None:
+    """Of 80 workgroups with 8 waves each."""
+    done = script(
+        "m = hip.load(build([Kernel('rounds', group_size=128)]))\n"
+        f"args = struct.pack('<QIIII', hip.malloc(4096), 8, 20, 0, {at})\n"
+        "print(hip.launch(hip.function(m, 'rounds'), 80, 256, args), hip.hipDeviceSynchronize())\n",
+        SASSXLATE_THREADS="1",
+    )
+    assert done.stdout == "0 719\n", done.stderr
+    where = rf"trap 0x2, lane 5 of wave {at % 8}, workgroup \({at // 8},0,0\)"
+    assert re.search(where, done.stderr), done.stderr
 
 
 @pytest.mark.parametrize("sleeps", [0, 1])

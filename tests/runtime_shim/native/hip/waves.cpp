@@ -102,6 +102,34 @@ ENTRY meet(Wave *w) {
   store32(w, out + 4ull * (group * waves + wave), round, 16, 0);
 }
 
+/* Waves go from barrier to barrier, of which two have places of their own: `least` times, and one wave in three up to two
+ * times more.  Where `every` is not 0, a wave in so many gives way between two, and wave `number` of the launch stops with
+ * a fault after its fourth barrier.  After each barrier all waves that were at it have said so, and the order in which
+ * they come from it is that of their numbers, except after one gave way; out[group * waves + wave] is what a wave counts. */
+static inline uint32_t turns(uint32_t wave, uint32_t least) { return least + (wave % 3 == 1) * (wave & 2); }
+ENTRY rounds(Wave *w) {
+  uint64_t out = arg64(w, 0);
+  uint32_t waves = arg32(w, 8), least = arg32(w, 12), every = arg32(w, 16), stop = arg32(w, 20);
+  uint32_t wave = w->v0[0] / 32, group = w->sgpr[15], round = 0;
+  volatile uint32_t *lds = (volatile uint32_t *)w->lds;
+  for (; round < turns(wave, least); ++round) {
+    if (every && (wave * 7 + round * 3 + group) % every == 0) {
+      w->fuel = wave & 1;
+      w->rt->yield(w, 4);
+    }
+    lds[wave] = round + 1;
+    if (round % 3) w->rt->barrier(w, 8);
+    else w->rt->barrier(w, 12);
+    for (uint32_t k = 0; k < waves; ++k)
+      if (turns(k, least) > round && lds[k] - (round + 1) > 1) w->rt->fault(w, SX_FAULT_TRAP, 16, 0, k);
+    for (uint32_t k = wave + 1; !every && k < waves; ++k)
+      if (turns(k, least) > round + 1 && lds[k] != round + 1) w->rt->fault(w, SX_FAULT_TRAP, 20, 0, k);
+    if (round == 3 && group * waves + wave == stop) w->rt->fault(w, SX_FAULT_TRAP, 24, 5, 2);
+  }
+  w->executed = round;
+  store32(w, out + 4ull * (group * waves + wave), round, 28, 0);
+}
+
 /* A barrier over the whole grid, three times: needs all workgroups in flight.  One wave a workgroup. */
 ENTRY grid(Wave *w) {
   uint64_t counter = arg64(w, 0), out = arg64(w, 8);

@@ -1,0 +1,201 @@
+"""Gathers that are inline, for AVX-512: nothing has to leave its register for a call.
+
+*Dwords of a table*, by indices of 32 bits in its lanes: ``base + 4 * sext(index)``, the most common
+address that is not side by side.  The host gathers twice as many lanes at a time by offsets of 32
+bits, and half the vectors are checked; the 64-bit addresses are made where the check fails alone.
+What multiplies the index is often a register that another block has set: that it is 4 in all active
+lanes is tested, too.
+
+*Pairs*: neighbouring dwords of lanes that are far apart (`adjacent_loads`).  One check is for all
+pairs by the same addresses; where it fails, each load is done alone, at its own place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sassxlate.lowering.emulate.wave.access import dword_helpers
+from sassxlate.lowering.emulate.wave.access.arms import either
+from sassxlate.lowering.emulate.wave.addresses.adjacent_loads import Mate
+from sassxlate.lowering.emulate.wave.context import Context
+from sassxlate.lowering.llvm.domain import LlvmDomain
+from sassxlate.lowering.llvm.ir_text import Val, const, vec_type
+from sassxlate.lowering.target import LANES
+
+V32, _MASK, _PTRS = "<32 x i32>", "<32 x i1>", "<32 x ptr>"
+_V64, _HALF = vec_type(64), "<16 x i32>"
+_STEPS = 4  # additions that are looked through
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Addresses base + 4 * sext(index), if every active lane's ``factor`` is 4, where there is
+    one."""
+
+    index: Val
+    base: Val
+    factor: Val | None
+
+
+def find(d: LlvmDomain, lo: Val, hi: Val) -> Table | None:
+    """How a vector of 64-bit addresses is made; None if in another way."""
+    top = d.whole(hi, lo)
+    if top is None or not top.vec:
+        return None
+    base = const(0, 64)
+    for _ in range(_STEPS):
+        op, parts = d.origins.get(top.ref, ("", ()))
+        if op == "add" and not all(part.vec for part in parts):
+            top, scalar = parts if parts[0].vec else parts[::-1]
+            base = d.add(base, scalar)
+            continue
+        if op == "mul":
+            return _product(d, parts[0], parts[1], base)
+        if op == "shl" and parts[1].const == 2:
+            index = _extended(d, parts[0])
+            return None if index is None else Table(index, base, None)
+        break
+    return None
+
+
+def _extended(d: LlvmDomain, value: Val) -> Val | None:
+    op, parts = d.origins.get(value.ref, ("", ()))
+    return parts[0] if op == "sext" and parts[0].vec and parts[0].width == 32 else None
+
+
+def _product(d: LlvmDomain, a: Val, b: Val, base: Val) -> Table | None:
+    index = _extended(d, a)
+    if index is None:
+        return None
+    if b.const is not None:
+        return Table(index, base, None) if b.const == 4 else None
+    factor = _extended(d, b)
+    return None if factor is None else Table(index, base, factor)
+
+
+def _limits(c: Context, base: Val, arena: Val, size: Val) -> tuple[Val, Val, Val]:
+    """(whether ``base`` is inside and aligned, how many dwords are inside below it, and that plus
+    those above the first), each of the two within 32 bits."""
+    d, fn = c.d, c.fn
+    c.module.declare("i64 @llvm.usub.sat.i64(i64, i64)")
+    c.module.declare("i64 @llvm.umin.i64(i64, i64)")
+
+    def least(dwords: Val, most: int) -> Val:
+        return Val(fn.emit(f"call i64 @llvm.umin.i64(i64 {dwords.ref}, i64 {most})"), 64, False)
+
+    room = Val(fn.emit(f"call i64 @llvm.usub.sat.i64(i64 {size.ref}, i64 3)"), 64, False)
+    offset = d.sub(base, arena)
+    below = least(d.lshr(offset, const(2, 64)), 1 << 31)
+    rest = d.sub(d.sub(size, offset), const(4, 64))
+    span = d.add(below, least(d.lshr(rest, const(2, 64)), (1 << 31) - 1))
+    aligned = d.eq(d.and_(base, const(3, 64)), const(0, 64))
+    return d.and_(d.ult(offset, room), aligned), d.extract(below, 0, 32), d.extract(span, 0, 32)
+
+
+def inside(c: Context, table: Table, base: Val, arena: Val, size: Val) -> Val:
+    """Whether every active lane's dword is inside of the arena, of so many bytes, and aligned.
+
+    An index is inside if its distance from the least one is no more than the greatest one's; both
+    are as far as the arena reaches and 32 bits do.  A base outside of the arena, or one that is not
+    aligned, is left to the other forms.
+    """
+    d = c.d
+    ok, below, span = _limits(c, base, arena, size)
+    lanes = d.not_(d.ult(span, d.add(table.index, below)))
+    if table.factor is not None:
+        lanes = d.and_(lanes, d.eq(table.factor, const(4, 32)))
+    found = d.or_(d.mask_of(lanes), d.not_(c.state.exec_mask()))
+    return d.and_(ok, d.eq(found, const(-1, 32)))
+
+
+def load(c: Context, table: Table, base: Val) -> list[Val]:
+    """The active lanes' dwords, of which all are `inside`."""
+    fn = c.fn
+    gather = "@llvm.masked.gather.v32i32.v32p0"
+    c.module.declare(f"{V32} {gather}({_PTRS}, {_MASK}, {V32})")
+    start = fn.emit_new(f"inttoptr i64 {base.ref} to ptr")
+    places = fn.emit_new(f"getelementptr i32, ptr {start}, {V32} {table.index.ref}")
+    lanes = fn.emit_new(f"bitcast i32 {c.state.exec_mask().ref} to {_MASK}")
+    got = fn.emit_new(
+        f"call {V32} {gather}({_PTRS} align 4 {places}, {_MASK} {lanes}, {V32} zeroinitializer)"
+    )
+    return [Val(got, 32, True)]
+
+
+# --- pairs --------------------------------------------------------------------------------------
+
+_EVEN = "%pairs.even"
+
+
+def _dwords(c: Context, parts: list[str], first: int) -> Val:
+    """Each second dword of four vectors, of which one operation takes two at a time.  LLVM would
+    have the lower ones truncated, which takes five of the port that shuffles; so it is not told
+    which they are: the function begins by putting their numbers into memory."""
+    fn = c.fn
+    permute = "@llvm.x86.avx512.vpermi2var.d.512"
+    c.module.declare(f"{_HALF} {permute}({_HALF}, {_HALF}, {_HALF})")
+    index = ", ".join(f"i32 {2 * lane + first}" for lane in range(16))
+    numbers = f"<{index}>"
+    if first == 0:
+        if not any(line.startswith(f"  {_EVEN} ") for line in fn.entry):
+            fn.entry.append(f"  {_EVEN} = alloca {_HALF}, align 64")
+            fn.entry.append(f"  store volatile {_HALF} {numbers}, ptr {_EVEN}, align 64")
+        numbers = fn.emit_new(f"load volatile {_HALF}, ptr {_EVEN}, align 64")
+    halves = [
+        fn.emit_new(f"call {_HALF} {permute}({_HALF} {low}, {_HALF} {numbers}, {_HALF} {high})")
+        for low, high in (parts[:2], parts[2:])
+    ]
+    every = ", ".join(f"i32 {lane}" for lane in range(LANES))
+    both = f"{_HALF} {halves[0]}, {_HALF} {halves[1]}, <{LANES} x i32> <{every}>"
+    return Val(fn.emit_new(f"shufflevector {both}"), 32, True)
+
+
+def _gather(c: Context, at: Val, base: Val) -> tuple[Val, Val]:
+    """The dwords at base + address, and those after them."""
+    fn = c.fn
+    gather = "@llvm.masked.gather.v32i64.v32p0"
+    c.module.declare(f"{_V64} {gather}({_PTRS}, {_MASK}, {_V64})")
+    start = fn.emit_new(f"inttoptr i64 {base.ref} to ptr")
+    places = fn.emit_new(f"getelementptr i8, ptr {start}, {_V64} {at.ref}")
+    lanes = fn.emit_new(f"bitcast i32 {c.state.exec_mask().ref} to {_MASK}")
+    got = fn.emit_new(
+        f"call {_V64} {gather}({_PTRS} align 4 {places}, {_MASK} {lanes}, {_V64} zeroinitializer)"
+    )
+    flat = fn.emit_new(f"bitcast {_V64} {got} to <64 x i32>")
+    parts: list[str] = []
+    for part in range(4):
+        index = ", ".join(f"i32 {16 * part + n}" for n in range(16))
+        parts.append(
+            fn.emit_new(f"shufflevector <64 x i32> {flat}, <64 x i32> poison, <16 x i32> <{index}>")
+        )
+    return _dwords(c, parts, 0), _dwords(c, parts, 1)
+
+
+def load_pair(
+    c: Context, at: Val, base: Val, mate: Mate, alone: Callable[[], list[Val]]
+) -> list[Val]:
+    """The dwords at base + address, of vectors, with those of ``mate``; by ``alone`` where a lane
+    has anything of the pairs outside."""
+    d = c.d
+    exec_ = c.state.exec_mask()
+    there = c.spans.get(mate.first)
+    if there is None:
+        start = d.splat(d.add(at, d.add(base, const(mate.low % (1 << 64), 64))))
+        helper = dword_helpers.inside(c.module, mate.dwords)
+        args = f"ptr %w, {start.type} {start.ref}, i32 {exec_.ref}"
+        there = Val(c.fn.emit_new(f"call i1 {helper}({args})"), 1, False)
+        c.spans[mate.first] = there
+
+    def together() -> list[Val]:
+        if mate.above:
+            return [*_gather(c, at, base)]
+        low, high = _gather(c, at, d.sub(base, const(4, 64)))
+        return [high, low]
+
+    own, other = either(c, there, together, lambda: [*alone(), d.splat(const(0, 32))])
+    c.held[mate.pc] = other, there
+    return [own]
+
+
+__all__ = ["Table", "find", "inside", "load", "load_pair"]
