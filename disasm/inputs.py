@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import fnmatch
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
-from sassxlate.disasm.containers import LoadedFile, load, load_bytes, read_file
+from sassxlate.disasm.containers import (
+    Cubin,
+    LoadedFile,
+    Origin,
+    demangle,
+    load,
+    load_bytes,
+    read_file,
+)
 from sassxlate.disasm.containers.code_object import is_code_object
 from sassxlate.errors import ContainerError, UsageError, Where
 
@@ -118,6 +126,25 @@ def parse_arch(text: str) -> tuple[int, str]:
 def arch_name(arch: int, variant: str = "") -> str:
     """(90, "a") -> ``sm_90a``."""
     return f"sm_{arch}{variant}"
+
+
+def matching_images(
+    loaded: LoadedFile, kernels: Sequence[str], arch: str | None
+) -> Iterator[tuple[Origin, bytes, Cubin]]:
+    """The cubins for an architecture (of a variant where it has a letter: sm_90 is sm_90a, too)
+    that have a function whose name matches; others are not read.  Raises ContainerError, and
+    UsageError SX0811."""
+    wanted = parse_arch(arch) if arch else None
+
+    def named(mangled: str) -> bool:
+        return kernel_matches(mangled, demangle(mangled), kernels)
+
+    number = wanted[0] if wanted else None
+    for origin, image, cubin in loaded.images(arch=number, named=named if kernels else None):
+        if wanted is None or (
+            cubin.arch == wanted[0] and (not wanted[1] or wanted[1] == cubin.variant)
+        ):
+            yield origin, image, cubin
 
 
 def kernel_matches(mangled: str, demangled: str, patterns: Sequence[str]) -> bool:

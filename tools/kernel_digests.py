@@ -6,6 +6,7 @@ trees that translate alike write the same lines but for the last two columns; `-
 with such a file.
 
     python -m tools.kernel_digests --count 1000 --seed 1 --out made.tsv LIB.so...
+    python -m tools.kernel_digests --corpus FOLDER
     python -m tools.kernel_digests --count 2000 --seed 19 --arch 90 --jobs 16 libcublas.so.13 ...
 """
 
@@ -28,6 +29,7 @@ from sassxlate.disasm.containers import Cubin, load
 from sassxlate.errors import SassxlateError, UsageError
 from sassxlate.executors import Begin, Place, in_order
 from sassxlate.lowering.pipeline import translate_kernel
+from tools import corpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +83,25 @@ def sample(
     files: Sequence[Path], count: int, seed: int, arch: int | None = None
 ) -> list[tuple[str, Cubin, str]]:
     """``count`` of the kernels, or of those for an architecture (90: sm_90 and sm_90a), drawn with
-    the same chance each, in the order of the draw: the first ones of a sample are a sample, too."""
-    found = [one for one in kernels(files) if arch in (None, one[1].arch)]
-    return random.Random(seed).sample(found, min(count, len(found)))
+    the same chance each, in the order of the draw: the first ones of a sample are a sample, too.
+    Only the cubins that were drawn stay in memory."""
+    places: list[tuple[Path, int, str]] = []
+    for path in files:
+        seen: set[tuple[int, str, str]] = set()
+        for number, (_, cubin) in enumerate(load(path).cubins(arch=arch)):
+            for kernel in cubin.kernels if arch in (None, cubin.arch) else ():
+                key = cubin.arch, cubin.variant, kernel.name
+                if key not in seen:
+                    seen.add(key)
+                    places.append((path, number, kernel.name))
+    drawn = random.Random(seed).sample(places, min(count, len(places)))
+    cubins: dict[tuple[Path, int], Cubin] = {}
+    for path in files:
+        numbers = {number for file, number, _ in drawn if file == path}
+        for number, (_, cubin) in enumerate(load(path).cubins(arch=arch)) if numbers else ():
+            if number in numbers:
+                cubins[path, number] = cubin
+    return [(path.name, cubins[path, number], kernel) for path, number, kernel in drawn]
 
 
 def translate(file: str, cubin: Cubin, name: str) -> Row:
@@ -160,7 +178,10 @@ def differences(rows: Sequence[Row], others: Sequence[Row]) -> list[str]:
 def main(argv: Sequence[str] | None = None) -> int:
     """1 if something differs from ``--against``."""
     parser = argparse.ArgumentParser(prog="tools.kernel_digests", description=__doc__)
-    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument(
+        "--corpus", type=Path, help="instead of files: the folder that tools.corpus unpacked"
+    )
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, help="where the lines go; without it, nowhere")
@@ -170,7 +191,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     given = parser.parse_args(argv)
     rows: list[Row] = []
-    chosen = sample(given.files, given.count, given.seed, given.arch)[: given.first]
+    if bool(given.files) == bool(given.corpus):
+        parser.error("either files or --corpus")
+    if given.corpus:
+        names = corpus.read()[: given.first]
+        chosen = corpus.kernels(given.corpus, names)
+    else:
+        chosen = sample(given.files, given.count, given.seed, given.arch)[: given.first]
     with open(given.out or os.devnull, "w", encoding="utf-8", buffering=1) as out:
         for row in rows_of(chosen, given.jobs):
             rows.append(row)

@@ -8,7 +8,7 @@ neither is used here, because a reader of hostile files must bound every step.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -178,10 +178,10 @@ class Elf:
         )
 
     @cached_property
-    def sections(self) -> tuple[Section, ...]:
-        """The sections, the null one included."""
+    def _headers(self) -> tuple[Sequence[tuple[int, ...]], memoryview | None]:
+        """The section headers' fields, and the table of the sections' names if there is one."""
         if self._shoff == 0:
-            return ()
+            return (), None
         if self._shentsize != SHDR.size:
             raise fail("SX0103", f"section headers of {self._shentsize} bytes", 58)
         first = SHDR.unpack(self.slice(self._shoff, SHDR.size, "the section header table"))
@@ -189,7 +189,7 @@ class Elf:
         strndx = int(first[6]) if self._shstrndx == SHN_XINDEX else self._shstrndx
         table = self.slice(self._shoff, count * SHDR.size, "the section header table")
         rows = list(SHDR.iter_unpack(table))
-        names = memoryview(b"")
+        names = None
         if strndx:
             if strndx >= count:
                 raise fail(
@@ -198,13 +198,24 @@ class Elf:
             if rows[strndx][1] != SHT_STRTAB:
                 raise fail("SX0106", f"section {strndx} is not a table of section names", 62)
             names = self.slice(rows[strndx][4], rows[strndx][5], "the table of section names")
+        return rows, names
+
+    @property
+    def section_names(self) -> memoryview:
+        """The string table of the sections' names, read without making the sections."""
+        return self._headers[1] or memoryview(b"")
+
+    @cached_property
+    def sections(self) -> tuple[Section, ...]:
+        """The sections, the null one included."""
+        rows, names = self._headers
         cuda = self.machine == EM_CUDA
         found: list[Section] = []
         left = _NAMES_RATIO * len(self.data)
         for index, row in enumerate(rows):
             name, kind, flags, addr, offset, size, link, info, align, entsize = row
             place = self._shoff + index * SHDR.size
-            title = read_string(names, name, "a section's name", place) if strndx else ""
+            title = "" if names is None else read_string(names, name, "a section's name", place)
             left -= len(title)
             if left < 0:
                 raise fail("SX0107", "the sections' names share bytes", place)

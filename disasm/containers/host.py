@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import stat
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from sassxlate.disasm.containers import archive
 from sassxlate.disasm.containers import elf as elf_file
@@ -22,6 +22,7 @@ from sassxlate.disasm.containers.fatbin import (
     moved,
     parse_fatbin,
 )
+from sassxlate.disasm.containers.function_names import function_names
 from sassxlate.disasm.containers.ptx import target_of
 from sassxlate.disasm.containers.unpack import Budget, Packed
 from sassxlate.disasm.containers.values import Cubin, Fatbin, FatbinEntry
@@ -32,6 +33,7 @@ _WRAPPER = struct.Struct("<IIQQ")
 _LINKED, _UNLINKED = (".nv_fatbin",), ("__nv_relfatbin",)
 _R_X86_64_64, _R_X86_64_RELATIVE = 1, 8
 
+Named: TypeAlias = Callable[[str], bool]
 Kind = Literal["executable", "shared object", "object", "fatbin", "cubin", "ptx", "archive"]
 
 ZIP = "a ZIP archive"
@@ -99,17 +101,22 @@ class LoadedFile:
                 offset = fatbin.offset + entry.offset
                 yield Origin(fatbin.module, number, offset, fatbin.member), entry
 
-    def cubins(self, *, unlinked: bool = False) -> Iterator[tuple[Origin, Cubin]]:
+    def cubins(
+        self, *, unlinked: bool = False, arch: int | None = None, named: Named | None = None
+    ) -> Iterator[tuple[Origin, Cubin]]:
         """As `images`, without the bytes."""
-        for origin, _, cubin in self.images(unlinked=unlinked):
+        for origin, _, cubin in self.images(unlinked=unlinked, arch=arch, named=named):
             yield origin, cubin
 
-    def images(self, *, unlinked: bool = False) -> Iterator[tuple[Origin, bytes, Cubin]]:
+    def images(
+        self, *, unlinked: bool = False, arch: int | None = None, named: Named | None = None
+    ) -> Iterator[tuple[Origin, bytes, Cubin]]:
         """The cubins in file order, as bytes and as read.
 
         A device-linked file still carries the relocatable objects that went into the link
         (__nv_relfatbin): they are left out if linked code is there as well, unless
-        ``unlinked``.
+        ``unlinked``.  Entries for another SM than ``arch`` are not unpacked, and cubins without a
+        function whose mangled name is ``named`` are not read: a library has thousands.
         Raises ContainerError with this file's path.
         """
         linked = {f.member for f in self.fatbins if f.section not in _UNLINKED}
@@ -119,16 +126,17 @@ class LoadedFile:
             if f.section in _UNLINKED and f.member in linked and not unlinked
         }
         for origin, entry in self.entries():
-            if entry.kind == "elf" and origin.module not in skip:
-                try:
-                    image = entry.payload
-                    cubin = parse_cubin(image)
-                except ContainerError as error:
-                    message = f"{error.message} (in {origin})"
-                    raise ContainerError(error.code, message, error.where).at(
-                        file=self.path
-                    ) from None
-                yield origin, image, cubin
+            if entry.kind != "elf" or origin.module in skip or arch not in (None, entry.arch):
+                continue
+            try:
+                image = entry.payload
+                if named is not None and not any(map(named, function_names(image))):
+                    continue
+                cubin = parse_cubin(image)
+            except ContainerError as error:
+                message = f"{error.message} (in {origin})"
+                raise ContainerError(error.code, message, error.where).at(file=self.path) from None
+            yield origin, image, cubin
 
 
 def load(path: str | os.PathLike[str]) -> LoadedFile:

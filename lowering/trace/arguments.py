@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from sassxlate.disasm.inputs import (
     CodeOf,
     kernel_matches,
+    matching_images,
     no_match,
-    parse_arch,
     read_input,
     require_machine_code,
 )
@@ -170,11 +170,8 @@ def find_cubin(
 ) -> tuple[bytes, Cubin, Kernel]:
     """The cubin that matches; with several architectures the first in the file."""
     loaded = code_of(read_input(file), arch)
-    wanted = parse_arch(arch) if arch else None
     found: list[tuple[bytes, Cubin, Kernel]] = []
-    for _, image, cubin in loaded.images():
-        if wanted and (cubin.arch != wanted[0] or wanted[1] not in ("", cubin.variant)):
-            continue
+    for _, image, cubin in matching_images(loaded, (name,), arch):
         some = (k for k in cubin.kernels if kernel_matches(k.name, k.demangled, (name,)))
         found += [(image, cubin, k) for k in some]
     names = {k.name for _, _, k in found}

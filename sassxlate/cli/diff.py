@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from sassxlate.disasm.inputs import (
     kernel_matches,
+    matching_images,
     no_match,
-    parse_arch,
     read_input,
 )
 from sassxlate.errors import SassxlateError
@@ -269,12 +269,9 @@ def _written(file: str, found: list[Beside], kind: str) -> str:
 
 
 def _kernels(file: str, kernel: str, arch: str | None) -> Iterator[tuple[Cubin, Kernel]]:
-    wanted = parse_arch(arch) if arch else None
     loaded = machine_code(read_input(file), arch)
     some = False
-    for _, cubin in loaded.cubins():
-        if wanted and (cubin.arch != wanted[0] or wanted[1] not in ("", cubin.variant)):
-            continue
+    for _, _, cubin in matching_images(loaded, (kernel,), arch):
         for k in cubin.kernels:
             if kernel_matches(k.name, k.demangled, (kernel,)):
                 some = True

@@ -12,8 +12,8 @@ from sassxlate.cli.options import arch_option, jobs_option, kernel_option, print
 from sassxlate.disasm.containers import Function, Kernel, LoadedFile
 from sassxlate.disasm.inputs import (
     kernel_matches,
+    matching_images,
     no_match,
-    parse_arch,
     read_bytes,
     read_code_object,
     read_hip_program,
@@ -137,13 +137,12 @@ def command(
             context.exit(EXIT_BAD_WORDS)
         return
     rows: list[dict[str, object]] = []
-    wanted = parse_arch(arch) if arch else None
     found = bad = matches = 0
     loaded = machine_code(loaded, arch)
     terms = Terms(
         file, loaded.kind != "cubin", encoding, control, source, wanted_opcodes, counting, as_json
     )
-    for one in listed(terms, _chosen(loaded, kernels, wanted), jobs, print_lines):
+    for one in listed(terms, _chosen(loaded, kernels, arch), jobs, print_lines):
         found += 1
         bad += one.bad
         matches += one.matches
@@ -163,13 +162,9 @@ def command(
         context.exit(EXIT_NEGATIVE)
 
 
-def _chosen(
-    loaded: LoadedFile, kernels: tuple[str, ...], wanted: tuple[int, str] | None
-) -> Iterator[Chosen]:
+def _chosen(loaded: LoadedFile, kernels: tuple[str, ...], arch: str | None) -> Iterator[Chosen]:
     """The cubins with functions that are asked for."""
-    for origin, data, cubin in loaded.images():
-        if wanted and (cubin.arch != wanted[0] or (wanted[1] and cubin.variant != wanted[1])):
-            continue
+    for origin, data, cubin in matching_images(loaded, kernels, arch):
         codes: list[Kernel | Function] = [*cubin.kernels, *cubin.functions]
         names = {code.name: code.demangled for code in codes}
         chosen = {n: plain for n, plain in names.items() if kernel_matches(n, plain, kernels)}

@@ -12,8 +12,8 @@ from sassxlate.cli.options import arch_option, kernel_option, printing_options
 from sassxlate.disasm.containers import Function, Kernel
 from sassxlate.disasm.inputs import (
     kernel_matches,
+    matching_images,
     no_match,
-    parse_arch,
     read_input,
     require_device_code,
 )
@@ -86,13 +86,10 @@ def _functions(
     file: str, kernels: tuple[str, ...], arch: str | None, unknown: list[SassxlateError]
 ) -> Iterator[Code]:
     """``unknown`` gets the error of each cubin of an architecture that is not known."""
-    wanted = parse_arch(arch) if arch else None
     loaded = read_input(file)
     require_device_code(loaded)
     start = START
-    for _, data, cubin in machine_code(loaded, arch).images():
-        if wanted and (cubin.arch != wanted[0] or wanted[1] not in ("", cubin.variant)):
-            continue
+    for _, data, cubin in matching_images(machine_code(loaded, arch), kernels, arch):
         codes: list[Kernel | Function] = [*cubin.kernels, *cubin.functions]
         names = {code.name: code.demangled for code in codes}
 

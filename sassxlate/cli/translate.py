@@ -28,8 +28,8 @@ from sassxlate.disasm.amdgpu_machines import RDNA3, spelled
 from sassxlate.disasm.containers import LoadedFile
 from sassxlate.disasm.inputs import (
     kernel_matches,
+    matching_images,
     no_match,
-    parse_arch,
     read_input,
 )
 from sassxlate.errors import LoweringError
@@ -69,11 +69,8 @@ def _chosen(loaded: LoadedFile, kernels: tuple[str, ...], arch: str | None) -> I
     """The requested kernels with the stems of their files, which are distinct."""
     from sassxlate.lowering.abi.link import function_addresses  # which needs NumPy
 
-    wanted = parse_arch(arch) if arch else None
     stems: set[str] = set()
-    for where, data, cubin in loaded.images():
-        if wanted and (cubin.arch != wanted[0] or wanted[1] not in ("", cubin.variant)):
-            continue
+    for where, data, cubin in matching_images(loaded, kernels, arch):
         lines = CubinLines(bytes(data), function_addresses(cubin))
         for kernel in cubin.kernels:
             if kernel_matches(kernel.name, kernel.demangled, kernels):

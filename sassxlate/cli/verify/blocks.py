@@ -23,8 +23,8 @@ from sassxlate.cli.options import (
 from sassxlate.cli.verdicts import counted, require_solver, verdict_text
 from sassxlate.disasm.inputs import (
     kernel_matches,
+    matching_images,
     no_match,
-    parse_arch,
     read_input,
 )
 from sassxlate.errors import EXIT_NEGATIVE, EXIT_UNSUPPORTED, ModelError, SassxlateError
@@ -39,7 +39,7 @@ from sassxlate.runtime_shim.ptx.machine_code import machine_code
 from sassxlate.runtime_shim.writer import writer
 
 if TYPE_CHECKING:
-    from sassxlate.disasm.containers import Cubin, Kernel
+    from sassxlate.disasm.containers import Cubin, Kernel, LoadedFile
     from sassxlate.lowering.select.translated import Translated
 
 
@@ -85,7 +85,7 @@ def command(
     as_json = form == "json"
     settings, processor = ProofSettings(int(timeout * 1000), vectors), target_named(target)
     loaded = machine_code(read_input(file), arch)
-    chosen = list(_kernels(loaded.cubins(), kernels, arch))
+    chosen = list(_kernels(loaded, kernels, arch))
     if not chosen:
         raise no_match(file, kernels, arch)
     total: Counter[str] = Counter()
@@ -136,12 +136,9 @@ def _written(
 
 
 def _kernels(
-    cubins: Iterator[tuple[object, Cubin]], patterns: tuple[str, ...], arch: str | None
+    loaded: LoadedFile, patterns: tuple[str, ...], arch: str | None
 ) -> Iterator[tuple[Cubin, Kernel]]:
-    wanted = parse_arch(arch) if arch else None
-    for _, cubin in cubins:
-        if wanted and (cubin.arch != wanted[0] or wanted[1] not in ("", cubin.variant)):
-            continue
+    for _, _, cubin in matching_images(loaded, patterns, arch):
         for k in cubin.kernels:
             if not patterns or kernel_matches(k.name, k.demangled, patterns):
                 yield cubin, k

@@ -13,7 +13,7 @@ import click
 from sassxlate.cli.grammar import Command
 from sassxlate.cli.options import arch_option, kernel_option, printing_options, target_option
 from sassxlate.cli.verdicts import counted, require_solver
-from sassxlate.disasm.inputs import kernel_matches, no_match, parse_arch, read_input
+from sassxlate.disasm.inputs import kernel_matches, matching_images, no_match, read_input
 from sassxlate.errors import EXIT_NEGATIVE, EXIT_UNSUPPORTED, SassxlateError
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.target import Target, target_named
@@ -101,10 +101,8 @@ def command(
 def _kernels(
     file: str, patterns: tuple[str, ...], arch: str | None
 ) -> Iterator[tuple[Cubin, Kernel]]:
-    wanted = parse_arch(arch) if arch else None
-    for _, cubin in machine_code(read_input(file), arch).cubins():
-        if wanted and (cubin.arch != wanted[0] or wanted[1] not in ("", cubin.variant)):
-            continue
+    loaded = machine_code(read_input(file), arch)
+    for _, _, cubin in matching_images(loaded, patterns, arch):
         for kernel in cubin.kernels:
             if not patterns or kernel_matches(kernel.name, kernel.demangled, patterns):
                 yield cubin, kernel

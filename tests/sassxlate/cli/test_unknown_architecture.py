@@ -12,6 +12,7 @@ from sassxlate.cli import cli
 
 PROGRAM = Path(__file__).resolve().parents[3] / "fixtures" / "programs" / "reduction"
 _EM_CUDA = 190
+_ENTRY, _ARCH = 64, 28  # bytes of the header before a cubin, and where its architecture is
 
 
 def _of_sm_70(data: bytes) -> tuple[bytes, int]:
@@ -23,6 +24,7 @@ def _of_sm_70(data: bytes) -> tuple[bytes, int]:
         for shift in (0, 8):  # two layouts of e_flags
             if machine == _EM_CUDA and flags >> shift & 0xFF == 90:
                 struct.pack_into("<I", out, at + 48, flags & ~(0xFF << shift) | 70 << shift)
+                struct.pack_into("<I", out, at - _ENTRY + _ARCH, 70)
                 changed += 1
         at += 4
     return bytes(out), changed
