@@ -10,6 +10,10 @@
 Other kernels than those of the fixture: ``job.py OUT --seed 2`` on the GPU, ``keep OUT --seed 2 --to
 TRUTH``, ``run RESULTS --seed 2``, and ``table RESULTS --seed 2 --truth TRUTH``.
 
+Inputs of a block, which nvcc keeps in uniform registers: ``run RESULTS --uniform all --arch 80
+--flags O0``, the same with ``--arch 100 120 --flags O3``, and ``table RESULTS --uniform all --beside
+80.O0``, which compares with the first instead of a GPU.
+
 ``run`` needs nvcc, on PATH or in NVIDIA's wheels; ``table`` needs nothing but RESULTS.
 """
 
@@ -26,6 +30,7 @@ from tools.sweep import plan, table, truth
 
 from .kernel import SEED, Group
 from .run import Settings, run_all
+from .uniform import KINDS, of_blocks
 
 RUNNER = (sys.executable, "-m", "sassxlate", "run", "--keep-status")
 
@@ -38,6 +43,8 @@ def _run(given: argparse.Namespace) -> int:
     deadline = time.monotonic() + given.limit
     made = plan.groups(given.seed, given.shape or None)
     groups = plan.in_turn([g for g in made if int(g.name[-3:]) % given.every == given.every - 1])
+    if given.uniform:
+        groups = [of_blocks(group, given.uniform) for group in groups]
     work = [
         (group, Settings(given.results.absolute(), nvcc, arch, flags, RUNNER, engine=given.engine))
         for group in groups
@@ -51,6 +58,8 @@ def _run(given: argparse.Namespace) -> int:
 
 
 def _table(given: argparse.Namespace) -> int:
+    if given.beside:
+        return table.beside(given.results, given.beside, given.list, given.seed, given.uniform)
     return table.show(given.results, given.list, given.seed, given.truth)
 
 
@@ -63,6 +72,12 @@ def _seed(command: argparse.ArgumentParser) -> None:
     command.add_argument("--seed", type=int, default=SEED, help="of the kernels (1: the kept)")
 
 
+def _uniform(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--uniform", default="", choices=("", *KINDS), help="inputs of a block, or most of them"
+    )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="The random differential test.")
     commands = parser.add_subparsers(required=True)
@@ -71,6 +86,7 @@ def main() -> int:
     run.add_argument("--arch", type=int, nargs="+", default=[90], choices=plan.ARCHES)
     run.add_argument("--flags", nargs="+", default=["O3"], choices=tuple(plan.FLAGS))
     run.add_argument("--shape", nargs="+", default=[])
+    _uniform(run)
     run.add_argument("--every", type=int, default=1, help="one group in so many of a shape")
     run.add_argument("--limit", type=float, default=1e9, help="seconds")
     run.add_argument("--jobs", type=int, default=1, help="groups at a time")
@@ -81,6 +97,8 @@ def main() -> int:
     shown = commands.add_parser("table", help="compare results with the truth")
     shown.add_argument("results", type=Path)
     shown.add_argument("--list", action="store_true", help="name what is not the same")
+    shown.add_argument("--beside", metavar="ARCH.FLAGS", help="instead of a GPU's truth: 80.O0")
+    _uniform(shown)
     shown.add_argument("--truth", type=Path, default=truth.FOLDER, help="as `keep` wrote it")
     _seed(shown)
     shown.set_defaults(do=_table)

@@ -81,6 +81,8 @@ class Driver:
         words = np.zeros(rows * THREADS + _GUARD, np.uint32)
         self._copy("cuMemcpyHtoD_v2", self._in, given)
         self._copy("cuMemcpyHtoD_v2", self._out, words)
+        if kernel.get("uniform"):
+            self._give(module, given)
         number = ctypes.c_uint32(THREADS)
         arguments = (ctypes.c_void_p * 3)(
             *(ctypes.addressof(a) for a in (self._in, self._out, number))
@@ -99,6 +101,14 @@ class Driver:
         if words[rows * THREADS :].any():
             raise DriverError(-1)
         return words[: rows * THREADS].reshape(rows, THREADS), caught.text
+
+    def _give(self, module: ctypes.c_void_p, given: Words) -> None:
+        """Each block's words, those of its first thread, into the module's constant array."""
+        place, size = ctypes.c_uint64(), ctypes.c_size_t()
+        self.call("cuModuleGetGlobal_v2", ctypes.byref(place), ctypes.byref(size), module, b"given")
+        words = np.zeros(size.value // 4, np.uint32)
+        words[: 2 * len(given)] = given[:, ::_BLOCK].ravel()
+        self._copy("cuMemcpyHtoD_v2", place, words)
 
     def _copy(self, name: str, to: ctypes.c_uint64, words: Words) -> None:
         data = words.ctypes.data_as(ctypes.c_void_p)

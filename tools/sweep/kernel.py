@@ -50,6 +50,7 @@ class Kernel:
     cooperative: bool = False
     prints: bool = False
     oldest: int = 75  # the first architecture that has it
+    uniform: bool = False  # its inputs are a block's: :mod:`.uniform`
 
     @property
     def source_crc(self) -> int:
@@ -73,6 +74,7 @@ class Kernel:
             "cooperative": self.cooperative,
             "prints": self.prints,
             "keep": bool(self.bound),
+            **({"uniform": True} if self.uniform else {}),
         }
 
 

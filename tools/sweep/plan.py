@@ -30,12 +30,13 @@ SHAPES = (
 FLAGS = {
     "O3": ("-O3",),
     "O1": ("-Xptxas", "-O1"),
+    "O0": ("-Xcicc", "-O0", "-Xptxas", "-O0"),
     "G": ("-G",),
     "fast": ("-use_fast_math",),
     "nofma": ("--fmad=false",),
     "rdc": ("-rdc=true",),
 }
-ARCHES = (75, 80, 86, 89, 90, 120)
+ARCHES = (75, 80, 86, 89, 90, 100, 103, 120, 121)
 TRUTHS = ("O3", "O1", "G", "fast", "nofma")  # taken on the GPU
 _FLOATS_ALONE = ("fast", "nofma")
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from pathlib import Path
+from typing import TypeAlias
 
 from tools.sweep import plan, truth
 
 from .kernel import SEED, Kernel
 from .run import lines_of
+from .uniform import uniform
 
 _FAULTS = ("SX066",)  # of a kernel that ran
+_Row: TypeAlias = tuple[Kernel, int, str, str, str]
 
 
 def refusal(why: str) -> str:
@@ -21,11 +24,9 @@ def refusal(why: str) -> str:
     return f"{code} {match.group(1) if match else text[:60]}"
 
 
-def verdicts(
-    results: Path, known: truth.Truth | None, kernels: dict[str, Kernel]
-) -> list[tuple[Kernel, int, str, str, str]]:
+def verdicts(results: Path, known: truth.Truth | None, kernels: dict[str, Kernel]) -> list[_Row]:
     """A row per result: kernel, architecture, flags, verdict, and why it is refused or failed."""
-    rows: list[tuple[Kernel, int, str, str, str]] = []
+    rows: list[_Row] = []
     for file in sorted(results.glob("*.jsonl")):
         arch, flags = int(file.name.split(".")[0]), file.name.split(".")[1]
         for name, line in lines_of(file).items():
@@ -65,7 +66,35 @@ def show(results: Path, listed: bool = False, seed: int = SEED, folder: Path = t
     names = (name for file in results.glob("*.jsonl") for name in lines_of(file))
     made = plan.groups(seed, plan.shapes_of(names))
     kernels = {k.name: k for g in made for k in g.kernels}
-    rows = verdicts(results, known, kernels)
+    return _told(results, verdicts(results, known, kernels), listed)
+
+
+def beside(results: Path, other: str, listed: bool, seed: int, kind: str) -> int:
+    """:func:`show`, with the results ``other`` (``80.O0``) of the same folder as the truth of all
+    others; ``kind`` is that of :mod:`.uniform`, if the kernels are of it.
+
+    Without a truth are those whose sums the compiler may contract, and those that have no
+    result there.
+    """
+    expected = lines_of(results / f"{other}.jsonl")
+    made = plan.groups(seed, plan.shapes_of(expected))
+    kernels = {k.name: uniform(k, kind) if kind else k for g in made for k in g.kernels}
+    rows: list[_Row] = []
+    for file in sorted(results.glob("*.jsonl")):
+        arch, flags = int(file.name.split(".")[0]), file.name.split(".")[1]
+        for name, line in lines_of(file).items() if file.name != f"{other}.jsonl" else ():
+            kernel, first = kernels.get(name), expected.get(name, {})
+            if kernel is None or kernel.source_crc != line["x"]:
+                continue
+            known = kernel.holds != "code" and first.get("x") == line["x"] and "e" not in first
+            refused = "r" in line and not line["r"].startswith(_FAULTS)
+            wanted = truth.Result.of(first) if known else None
+            said = truth.verdict(kernel, wanted, truth.Result.of(line), refused)
+            rows.append((kernel, arch, flags, said, str(line.get("r", line.get("e", "")))))
+    return _told(results, rows, listed)
+
+
+def _told(results: Path, rows: list[_Row], listed: bool) -> int:
     count: dict[tuple[str, int, str], Counter[str]] = {}
     for kernel, arch, flags, said, _ in rows:
         count.setdefault((kernel.shape, arch, flags), Counter())[said] += 1

@@ -22,6 +22,7 @@ from tools.sweep.inputs import Words, inputs
 from tools.sweep.kernel import THREADS, Group, Kernel
 from tools.sweep.run import Settings, lines_of, run_all, run_groups
 from tools.sweep.supervise import supervise
+from tools.sweep.uniform import KINDS, STREAMS, uniform
 
 TOOLS = Path(__file__).resolve().parents[3] / "tools"
 
@@ -102,6 +103,23 @@ def test_reference_output_of_another_seed(tmp_path: Path) -> None:
     line["d"] = "0" * len(line["d"])
     (results / "90.O3.jsonl").write_text(json.dumps({**line, "x": kernel.source_crc}) + "\n")
     assert table.show(results, seed=2, folder=folder) == 1
+
+
+def test_inputs_of_a_block(tmp_path: Path, groups: list[Group]) -> None:
+    """The kernels are others, and their results are compared with another code of theirs."""
+    (first, *_) = plan.SHAPES[-1].kernels(1, 3, 1)
+    all_, most = (uniform(first, kind) for kind in KINDS)
+    assert len({first.source_crc, all_.source_crc, most.source_crc}) == 3
+    assert all_.launch()["uniform"] is True
+    assert "uniform" not in first.launch()
+    assert max(len(k.profiles) for g in groups for k in g.kernels) <= STREAMS
+    words = _words(*range(len(all_.slots)))
+    line: dict[str, Any] = {"k": first.name, "d": digests(words), "x": all_.source_crc}
+    (tmp_path / "80.O0.jsonl").write_text(json.dumps(line) + "\n")
+    (tmp_path / "120.O3.jsonl").write_text(json.dumps(line) + "\n")
+    assert table.beside(tmp_path, "80.O0", False, 1, "all") == 0
+    (tmp_path / "120.O3.jsonl").write_text(json.dumps({**line, "d": "0" * len(line["d"])}) + "\n")
+    assert table.beside(tmp_path, "80.O0", False, 1, "all") == 1
 
 
 def _words(*rows: int) -> Words:
