@@ -54,8 +54,12 @@ class BlockPair:
 
 @dataclass(frozen=True, slots=True)
 class Obligation(Generic[T]):
-    """A place by its SASS name, with the value that each side leaves in it."""
+    """A place by its SASS name, with the value that each side leaves in it.
+
+    Where the two are only whether the values are alike, those are in ``values``.
+    """
 
     name: str
     sass: T
     rdna: T
+    values: tuple[T, T] | None = None

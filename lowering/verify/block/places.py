@@ -110,7 +110,7 @@ def _leaves(block: BlockPair, ref: RegRef, lane: SassLane[T], actual: T) -> Iter
         elif pure(kind):
             yield Obligation(name, mine, as_sass(d, actual, kind, lambda w: d.const(1, w)))
         else:
-            yield Obligation(name, d.const(1, 1), alike(d, mine, actual, kind))
+            yield Obligation(name, d.const(1, 1), alike(d, mine, actual, kind), (mine, actual))
 
 
 __all__ = ["fixed", "placed", "registers"]

@@ -139,7 +139,9 @@ class Replay:
             a, b = (np.broadcast_to(v.v, (lanes,)) for v in (pair.sass, pair.rdna))
             differ = a != b
             if self.close is not None and pair.name.startswith("R"):
-                differ &= ~self.close(a, b)
+                mine, ours = pair.values or (pair.sass, pair.rdna)
+                close = self.close(*(np.broadcast_to(v.v, (lanes,)) for v in (mine, ours)))
+                differ &= ~close
             wrong = np.flatnonzero(differ)
             if wrong.size:
                 at = int(wrong[0])

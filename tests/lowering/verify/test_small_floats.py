@@ -6,8 +6,10 @@ import pytest
 
 pytest.importorskip("z3", reason="z3-solver is not installed")
 
+from sassxlate.disasm.sass import decode
 from sassxlate.disasm.sass.codec.assembler import assemble_listing
 from sassxlate.lowering.verify import Proved, Unknown, verify
+from sassxlate.lowering.verify.rules.verify import RuleCheckSettings, verify_word
 
 from .one import block_of
 
@@ -102,6 +104,13 @@ def test_compared(text: str) -> None:
     verdict = verify(block_of(_word(text)), timeout_ms=500)
     assert isinstance(verdict, Unknown)
     assert "random inputs agree" in verdict.reason
+
+
+def test_an_approximation_beside_numbers() -> None:
+    """Its NaN may be another, so both values are compared, not only whether they are alike."""
+    ins = decode(_word("MUFU.TANH R10, R2"), 0, 90)
+    status, detail = verify_word(ins, RuleCheckSettings(vectors=1 << 12))
+    assert status == "tested", detail
 
 
 @pytest.mark.parametrize("text", ["MUFU.TANH R10, R2", "MUFU.TANH.F16 R10, |R2|"])
