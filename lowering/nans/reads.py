@@ -54,6 +54,9 @@ _BITWISE: Final = frozenset({"XORSIGN", "OOB", "IS_A"})
 _FORMATS: Final = frozenset({"F16", "F32", "F64", "BF16"})
 
 
+_SMALL: Final = frozenset({"F16", "BF16", "F16x2", "BF16x2"})
+
+
 _MOVES: Final = frozenset({"MOV", "SEL", "FSEL", "IMAD"})
 
 
@@ -97,8 +100,10 @@ def numeric(ins: Instruction) -> tuple[tuple[str, ...], Nan]:
     if name == "MUFU":
         if ins.has("RCP64H") or ins.has("RSQ64H"):
             return ("Rb",), _HIGH
-        if ins.has("F16") or ins.has("BF16"):
-            return (("Rb",), _HALVES) if ins.has("F16") else ((), _NOTHING)
+        if ins.has("F16") or ins.has("F16x2"):
+            return ("Rb",), _HALVES
+        if ins.has("BF16") or ins.has("BF16x2"):
+            return (), _NOTHING
     if name == "F2FP" and not _packs(ins):
         return (), _NOTHING
     return _sources(ins), _SINGLES
@@ -244,7 +249,7 @@ def made(ins: Instruction) -> Nan:
     if name == "MUFU":
         if ins.has("RCP64H") or ins.has("RSQ64H"):
             return _HIGH
-        return _NOTHING if ins.has("F16") or ins.has("BF16") else _SINGLE
+        return _NOTHING if _SMALL.intersection(ins.modifiers) else _SINGLE
     if name == "FRND":
         if ins.has("F64"):
             return WIDE

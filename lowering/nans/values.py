@@ -114,7 +114,7 @@ def _extreme(ins: Instruction, a: int, b: int) -> int:
 
 
 def _mufu(ins: Instruction, size: int) -> int | None:
-    if any(ins.has(m) for m in ("F16", "BF16", "RCP64H", "RSQ64H")):
+    if any(ins.has(m) for m in ("F16", "BF16", "F16x2", "BF16x2", "RCP64H", "RSQ64H")):
         return None
     if (ins.has("SIN") or ins.has("COS")) and size < NUMBER:
         return 1

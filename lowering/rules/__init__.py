@@ -14,6 +14,7 @@ from sassxlate.lowering.rules.arithmetic import (
     multiply,
     pack,
     packed_integer,
+    pairs,
 )
 from sassxlate.lowering.rules.arithmetic import float as float32
 from sassxlate.lowering.rules.arithmetic.convert import convert
@@ -24,6 +25,7 @@ from sassxlate.lowering.rules.memory import (
     atomic128,
     memory,
     surface,
+    wide,
 )
 from sassxlate.lowering.rules.memory.tensor import copies as tensor_copies
 from sassxlate.lowering.rules.memory.texture import sample
@@ -39,9 +41,11 @@ _CATEGORIES: tuple[tuple[Rule, ...], ...] = (
     compare.RULES,
     double.RULES,
     float32.RULES,
+    pairs.RULES,
     half.RULES,
     convert.RULES,
     pack.RULES,
+    wide.RULES,  # before the accesses of fewer bits
     memory.RULES,
     asynchronous.RULES,
     tensor_copies.RULES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 # Cache placement and eviction, and data that only this access reads.  They change nothing.
-HINTS: Final = "CONSTANT EF EL EU LU NA PRIVATE LTC64B LTC128B LTC256B"
+HINTS: Final = "CONSTANT EF EL EU LU NA PRIVATE LTC64B LTC128B LTC256B EFL2 ENL2 ELL2"
 SCOPES: Final = "STRONG SM CTA GPU SYS MMIO"
 SIZES: Final = "S8 U8 S16 U16 64 128"
 MEMORY: Final = f"E {SIZES} {SCOPES} {HINTS}"

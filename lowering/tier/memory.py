@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Literal
 
 from sassxlate.disasm.sass.instruction import Const, Instruction, Mem, Pred, Reg, RegRef
-from sassxlate.disasm.sass.semantics.memory.memory import place, shape, size_of, width_of
+from sassxlate.disasm.sass.semantics.memory.memory import chosen, place, shape, size_of, width_of
 from sassxlate.disasm.sass.semantics.warp_state import Space
 from sassxlate.lowering.llvm.ir_text import Val, const
 from sassxlate.lowering.tier.lane import Guard, Lane
@@ -142,8 +142,11 @@ def access(lane: Lane, ins: Instruction, guard: Guard, volatile: bool, again: bo
     what = shape(ins)
     order = scope(ins) if what.space in ("global", "generic") else None
     volatile = again or (volatile and what.space == "shared")
+    halves = chosen(ins) if what.size == 32 else None
     if what.store:
-        words = lane.words("Rb", max(1, what.size // 4))
+        words = lane.words("Rb", min(max(1, what.size // 4), 4))
+        if halves is not None:
+            words += lane.words("Rb2", 4)
         value = joined(lane, words)
         if len(words) > 1 and value.const is None:
             lane.d.words(value, lane.d.as_vector(words))
@@ -153,6 +156,8 @@ def access(lane: Lane, ins: Instruction, guard: Guard, volatile: bool, again: bo
         return
     told, lost = ins.get("Pp"), lane.lost
     if isinstance(told, Pred) and not told.is_true:
+        if halves is not None:
+            raise refused(FORM, "256 bits under a second predicate", ins)
         wanted, lost = lane.truth(told), frozenset[RegRef]()
         count = max(1, what.size // 4)
         lane.give("Rd", [const(0, 32)] * count, guard)
@@ -167,7 +172,12 @@ def access(lane: Lane, ins: Instruction, guard: Guard, volatile: bool, again: bo
         value = load(lane, pointer(lane, what.space), what.size, order, volatile)
         if what.size < 4:
             value = lane.d.sext(value, 32) if what.signed else lane.d.zext(value, 32)
-        lane.give("Rd", parted(lane, value))
+        words = parted(lane, value)
+        if halves is None:
+            lane.give("Rd", words)
+            return
+        for role, some in zip(("Rd", "Rd2"), halves, strict=True):
+            lane.give(role, [words[i] for i in some])
 
     lane.under(guard, loaded, lost)
     lane.give_pred("Pu", const(0, 1), lane.holds(ins.guard))

@@ -196,7 +196,22 @@ def mufu16(c: RuleEmitter) -> None:
     name = next((m for m in c.ins.modifiers if m in _MUFU or m == "TANH"), None)
     if name is None:
         raise c.refuse("this function of MUFU")
-    bf16, high = c.ins.has("BF16"), getattr(c.operand("Rb"), "select", "") == "H1"
+    high = getattr(c.operand("Rb"), "select", "") == "H1"
+    _mufu16(c, c.dst_last(), name, bf16=c.ins.has("BF16"), high=high)
+
+
+def mufu16x2(c: RuleEmitter) -> None:
+    """The function of each half (sm_103)."""
+    if not c.ins.has("EX2") or getattr(c.operand("Rb"), "select", "") != "":
+        raise c.refuse("this function of two halves")
+    low, upper = c.vtemp(), c.vtemp()
+    for out, is_upper in ((low, False), (upper, True)):
+        with c.scope():
+            _mufu16(c, out, "EX2", bf16=c.ins.has("BF16x2"), high=is_upper)
+    c.emit("v_lshl_or_b32", c.dst_last(), upper, I(16), low)
+
+
+def _mufu16(c: RuleEmitter, dst: V, name: str, *, bf16: bool, high: bool) -> None:
     half, wide, out, nan = c.vtemp(), c.vtemp(), c.vtemp(), c.stemp()
     if bf16:
         wide = half
@@ -224,7 +239,7 @@ def mufu16(c: RuleEmitter) -> None:
         c.emit("v_lshrrev_b32", half, I(16), out)
     else:
         _cut_to_half(c, half, out)
-    c.emit("v_cndmask_b32", c.dst_last(), half, I(0x7FFF), nan)
+    c.emit("v_cndmask_b32", dst, half, I(0x7FFF), nan)
 
 
 def _cut_to_half(c: RuleEmitter, dst: V, value: V) -> None:
@@ -263,13 +278,24 @@ def fchk(c: RuleEmitter) -> None:
 
 
 def fmnmx3(c: RuleEmitter) -> None:
+    """With .NAN, any NaN gives the canonical one."""
     which = c.operand("Pp")
-    if not (isinstance(which, Pred) and which.index == 7) or c.ins.has("NAN"):
+    if not (isinstance(which, Pred) and which.index == 7):
         raise c.refuse("this form of FMNMX3")
     op = "v_max3_f32" if which.inv else "v_min3_f32"
     args: list[Arg] = [c.src(r) for r in ("Ra", "Rb", "Rc")]
+    mods = c.fneg("Ra", "Rb", "Rc")
+    if not c.ins.has("NAN"):
+        with ftz(c):
+            c.emit(op, c.dst_last(), *args, **mods)
+        return
+    value, some, last = c.vtemp(), c.stemp(), c.stemp()
     with ftz(c):
-        c.emit(op, c.dst_last(), *args, **c.fneg("Ra", "Rb", "Rc"))
+        c.emit(op, value, *args, **mods)
+    c.emit("v_cmp_u_f32", some, args[0], c.to_v(args[1]))
+    c.emit("v_cmp_u_f32", last, args[2], c.to_v(args[2]))
+    c.emit("s_or_b32", some, some, last)
+    c.emit("v_cndmask_b32", c.dst_last(), value, I(0x7FFFFFFF), some)
 
 
 # The modifiers that each rule, or all rules of a mnemonic, translate or refuse.
@@ -279,7 +305,7 @@ KNOWN: Mapping[str, str] = {
     "FFMA": f"FTZ SAT FMZ {ROUND}",
     "FMNMX": "FTZ NAN XORSIGN IS_A",
     "FMNMX3": "FTZ NAN",
-    "MUFU": "RCP RSQ SQRT EX2 LG2 SIN COS TANH F16 BF16",
+    "MUFU": "RCP RSQ SQRT EX2 LG2 SIN COS TANH F16 BF16 F16x2 BF16x2",
     "FCHK": "",
 }
 RULES: tuple[Rule, ...] = knowing(
@@ -294,6 +320,7 @@ RULES: tuple[Rule, ...] = knowing(
     Rule("ufmnmx", "UFMNMX", fmnmx),
     Rule("fmnmx3", "FMNMX3", fmnmx3),
     Rule("mufu16", "MUFU", mufu16, lambda i: i.has("F16") or i.has("BF16")),
+    Rule("mufu16x2", "MUFU", mufu16x2, lambda i: i.has("F16x2") or i.has("BF16x2")),
     Rule("mufu_tanh", "MUFU", tanh, lambda i: i.has("TANH")),
     Rule("mufu", "MUFU", mufu),
     Rule("fchk", "FCHK", fchk),

@@ -1,6 +1,6 @@
 """Two values in one register: floats as halves, bf16, TF32 or bytes, integers of 2 to 16 bits.
 
-Bytes of floats (E4M3, E5M2) are in :mod:`.float8`.
+Bytes of floats (E4M3, E5M2) are in :mod:`.convert.float8`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from collections.abc import Mapping
 
 from sassxlate.disasm.rdna3.instruction import Arg, I, V
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
-from sassxlate.lowering.rules.arithmetic import bfloat, float8
+from sassxlate.lowering.rules.arithmetic import bfloat
 from sassxlate.lowering.rules.arithmetic.compare import float_bits
+from sassxlate.lowering.rules.arithmetic.convert import float8
 from sassxlate.lowering.rules.arithmetic.modes import rounding
 from sassxlate.lowering.rules.rule import Rule, knowing
 from sassxlate.lowering.target import ZERO

@@ -24,7 +24,7 @@ from sassxlate.disasm.rdna3.instruction import I, Inst, LabelRef, S, V
 from sassxlate.disasm.sass.instruction import Instruction
 from sassxlate.disasm.sass.semantics.warp.matrix_formats import CORES, Core
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
-from sassxlate.lowering.rules.arithmetic.float8 import LEAST, halves_of
+from sassxlate.lowering.rules.arithmetic.convert.float8 import LEAST, halves_of
 from sassxlate.lowering.rules.rule import Rule, knowing
 from sassxlate.lowering.rules.warp.matrix import (
     addend,

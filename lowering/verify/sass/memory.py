@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Generic, TypeVar
 
 from sassxlate.disasm.sass.instruction import Const, Instruction, Mem, Pred, Reg, RegFile, RegRef
-from sassxlate.disasm.sass.semantics.memory.memory import place, shape, size_of
+from sassxlate.disasm.sass.semantics.memory.memory import chosen, place, shape, size_of
 from sassxlate.disasm.sass.semantics.whole_warps import has_meaning
 from sassxlate.disasm.sass.traits import Traits, traits
 from sassxlate.domain.interface import Domain
@@ -22,7 +22,7 @@ _WIDE = frozenset({"64", "U64", "S64", "F64"})
 # size of an atomic's word.
 _ORDER = frozenset(
     "E STRONG WEAK CONSTANT MMIO GPU SM SYS CTA EF EL EU LU NA EN DESC 64 128 U8 S8 U16 S16 32 "
-    "PRIVATE LTC128B LTC64B LTC256B LTCXXX U".split()
+    "PRIVATE LTC128B LTC64B LTC256B LTCXXX U 256 EFL2 ENL2 ELL2".split()
 )
 
 
@@ -94,8 +94,8 @@ class Accesses(Generic[T]):
         return [self.get(RegRef(operand.file, operand.index + i)) for i in range(count)]
 
     @staticmethod
-    def _written(ins: Instruction, words: list[T]) -> dict[RegRef, T]:
-        target = ins.get("Rd")
+    def _written(ins: Instruction, words: list[T], role: str = "Rd") -> dict[RegRef, T]:
+        target = ins.get(role)
         if not isinstance(target, Reg) or target.is_zero:
             return {}
         return {RegRef(target.file, target.index + i): w for i, w in enumerate(words)}
@@ -109,6 +109,8 @@ class Accesses(Generic[T]):
             raise Undecided(f"this form of {ins.mnemonic}")
         address = self._address(ins, 64 if space in ("global", "flat") else 32)
         size, signed = what.size, what.signed
+        if size == 32:
+            return self._wide(ins, when, address, store)
         if store:
             data = self._words(ins, "Rb", (size + 3) // 4)
             self.memory.store(space, size, when, address, data)
@@ -120,6 +122,26 @@ class Accesses(Generic[T]):
         if isinstance(never, Pred) and never.index != 7:
             out[RegRef(never.file, never.index)] = self.d.const(0, 1)
         return out
+
+    def _wide(self, ins: Instruction, when: T, address: T, store: bool) -> dict[RegRef, T]:
+        """256 bits, as two halves."""
+        if self._told_at_all(ins):
+            raise Undecided(f"a second predicate of {ins.mnemonic}")
+        out: dict[RegRef, T] = {}
+        for half, words in enumerate(chosen(ins)):
+            at = self.d.add(address, self.d.const(16 * half, 64))
+            role = ("Rb", "Rb2") if store else ("Rd", "Rd2")
+            if store:
+                self.memory.store("global", 16, when, at, self._words(ins, role[half], 4))
+                continue
+            loaded = self.memory.load("global", 16, False, when, at)
+            out |= self._written(ins, [loaded[i - 4 * half] for i in words], role[half])
+        return out
+
+    @staticmethod
+    def _told_at_all(ins: Instruction) -> bool:
+        second = ins.get("Pp")
+        return isinstance(second, Pred) and not second.is_true
 
     def _told(self, ins: Instruction) -> T:
         """The second predicate; true if there is none."""

@@ -25,9 +25,16 @@ def near(modifiers: Sequence[str], actual: Words, real: Words) -> NDArray[np.boo
     """Which of the results are within the bounds of a function of MUFU, or both NaN.
 
     ``modifiers`` name the function, then the format: binary32, or with .F16 and .BF16 a half in the
-    low bits.
+    low bits, with .F16x2 and .BF16x2 two.
     """
     function = modifiers[0]
+    pair = next((m for m in modifiers if m.endswith("x2")), "")
+    if pair:  # each half by itself
+        one = [pair.removesuffix("x2") if m == pair else m for m in modifiers]
+        halves = ([w & np.uint32(0xFFFF), w >> np.uint32(16)] for w in (actual, real))
+        low, high = (near(one, a, b) for a, b in zip(*halves, strict=True))
+        both: NDArray[np.bool_] = low & high
+        return both
     kind = next((m for m in modifiers if m in _HALVES), "")
     with np.errstate(invalid="ignore", over="ignore"):  # NaN, and infinities less infinities
         a, r = (_numbers(words, kind) for words in (actual, real))

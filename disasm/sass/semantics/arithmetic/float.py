@@ -119,7 +119,10 @@ def ffma(d: Domain[T], x: View[T]) -> Results:
 
 # --- pairs, and halves in single precision -----------------------------------------------------
 
-_PAIRS = {"F32x2.HI_LO": (0, 1), "F32x2.LO_HI": (1, 0), "F32": (0, 0)}
+# By a selector, the registers that the low and the high result read.  With .NP the high one reads
+# the opposite number: {-a, b} is -R.F32x2.HI_LO.NP, {a, -b} R.F32x2.HI_LO.NP.
+PAIRS = {"F32x2.HI_LO": (0, 1), "F32x2.LO_HI": (1, 0), "F32": (0, 0)}
+OPPOSITE = ".NP"
 
 
 def _pair(d: Domain[T], x: View[T], role: str) -> tuple[T, T]:
@@ -127,11 +130,13 @@ def _pair(d: Domain[T], x: View[T], role: str) -> tuple[T, T]:
     select = x.select(role)
     if isinstance(x.operand(role), Imm):
         return x.float(role), x.float(role)
-    if select not in _PAIRS:
+    parts = PAIRS.get(select.removesuffix(OPPOSITE))
+    if parts is None:
         raise NoSemantics(f"selector {select}")
     both = x.whole(role, 64)
-    low, high = (x.signed(role, d.extract(both, 32 * i, 32)) for i in _PAIRS[select])
-    return low, high
+    low, high = (x.signed(role, d.extract(both, 32 * i, 32)) for i in parts)
+    opposite = d.const((1 << 31) if select.endswith(OPPOSITE) else 0, 32)
+    return low, d.xor(high, opposite)
 
 
 def _two(fn: Callable[..., T], *roles: str) -> Callable[[Domain[T], View[T]], Results]:
@@ -258,8 +263,18 @@ def mufu(d: Domain[T], x: View[T]) -> Results:
         raise NoSemantics("this function of MUFU")
     if name.endswith("64H"):
         return {"Rd": _mufu64(d, x, "rcp" if name == "RCP64H" else "rsq")}
+    if x.has("F16x2", "BF16x2"):
+        if name != "EX2" or x.select("Rb"):
+            raise NoSemantics("this function of two halves")
+        both = x.whole("Rb")
+        low, high = (
+            _mufu16(d, x.signed("Rb", d.extract(both, at, 16)), name, x.has("BF16x2"))
+            for at in (0, 16)
+        )
+        return {"Rd": d.or_(low, d.shl(high, d.const(16, 32)))}
     if x.has("F16", "BF16"):
-        return {"Rd": _mufu16(d, x, name)}
+        half = d.extract(x.whole("Rb"), 16 if x.select("Rb") == "H1" else 0, 16)
+        return {"Rd": _mufu16(d, x.signed("Rb", half), name, x.has("BF16"))}
     source = x.float("Rb")
     out = canonical(d, _approximated(d, name, source))
     if name in ODD_RESULT:
@@ -283,9 +298,7 @@ def _approximated(d: Domain[T], name: str, source: T) -> T:
     return flush(d, d.approx(_MUFU[name], flush(d, source)))
 
 
-def _mufu16(d: Domain[T], x: View[T], name: str) -> T:
-    half = x.signed("Rb", d.extract(x.whole("Rb"), 16 if x.select("Rb") == "H1" else 0, 16))
-    bf16 = x.has("BF16")
+def _mufu16(d: Domain[T], half: T, name: str, bf16: bool) -> T:
     wide = bfloat.single(d, half) if bf16 else d.fcvt(half, 32, IEEE)
     if name == "EX2":
         near = d.fcmp("ogt", d.const(EX2_ONE, 32), fabs(d, wide))
@@ -340,15 +353,18 @@ def rows() -> list[Semantics]:
             row("FHADD", fhadd, f"BF16 SAT {_ROUND}"),
             row("FHFMA", fhfma, f"BF16 SAT {_ROUND}"),
         ]),
-        row("FADD2", _two(_sum2, "Ra", "Rb"), f"FTZ {_ROUND}"),
-        row("FMUL2", _two(_product2, "Ra", "Rb"), f"FTZ FMZ {_ROUND}"),
-        row("FFMA2", _two(_product_sum, "Ra", "Rb", "Rc"), f"FTZ FMZ {_ROUND}"),
+        *reading(
+            "f32",
+            row("FADD2", _two(_sum2, "Ra", "Rb"), f"FTZ {_ROUND}"),
+            row("FMUL2", _two(_product2, "Ra", "Rb"), f"FTZ FMZ {_ROUND}"),
+            row("FFMA2", _two(_product_sum, "Ra", "Rb", "Rc"), f"FTZ FMZ {_ROUND}"),
+        ),
         *reading("f64", row("DADD", dadd, _ROUND), row("DMUL", dmul, _ROUND),
                  row("DFMA", dfma, _ROUND)),
         *reading(
             "f32",
             row("FMNMX3", fmnmx3, "FTZ NAN"),
-            row("MUFU", mufu, "RCP RSQ SQRT EX2 LG2 SIN COS TANH RCP64H RSQ64H F16 BF16",
+            row("MUFU", mufu, f"{' '.join(_MUFU)} RCP64H RSQ64H F16 BF16 F16x2 BF16x2",
                 approximate=True),
             row("FCHK", fchk, "DIVIDE"),
         ),

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sassxlate.disasm.sass.instruction import Const, Instruction, Mem, Reg, RegFile
+from sassxlate.disasm.sass.instruction import Const, Imm, Instruction, Mem, Reg, RegFile
 from sassxlate.disasm.sass.semantics.rows import NoSemantics, View
 from sassxlate.disasm.sass.semantics.warp_state import (
     LANES,
@@ -37,11 +37,11 @@ Results: TypeAlias = "Mapping[str, NDArray[Any]]"
 # Cache policy, prefetch, order and scope: they change no value within one thread.
 POLICY = (
     "E EF EL LU EU NA U LTC64B LTC128B LTC256B PRIVATE CONSTANT CTA SM GPU SYS VC STRONG MMIO "
-    "ORDERED"
+    "ORDERED EFL2 ENL2 ELL2"
 )
 _SIZES = {
     "U8": (1, False), "S8": (1, True), "U16": (2, False), "S16": (2, True),
-    "64": (8, False), "128": (16, False),
+    "64": (8, False), "128": (16, False), "256": (32, False),
 }  # fmt: skip
 SPACES: Mapping[str, tuple[Space, bool]] = {
     "LDG": ("global", False), "STG": ("global", True), "LD": ("generic", False),
@@ -63,6 +63,18 @@ class AccessShape:
 def size_of(ins: Instruction) -> tuple[int, bool]:
     """Bytes of a load or store, of constants too, and whether they are extended with their sign."""
     return next((_SIZES[m] for m in ins.modifiers if m in _SIZES), (4, False))
+
+
+def chosen(ins: Instruction) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The words of 256 bits that go to Rd, and to Rd2, or come from Rb and Rb2: the mask's bits,
+    which compilers clear where a word is not used.  Raises NoSemantics for a store of some alone.
+    """
+    mask = ins.get("mask")
+    bits = mask.value if isinstance(mask, Imm) else 0xFF
+    if SPACES[ins.mnemonic][1] and bits != 0xFF:
+        raise NoSemantics("a store of some of eight words")
+    words = [i for i in range(8) if bits >> i & 1]
+    return tuple(i for i in words if i < 4), tuple(i for i in words if i >= 4)
 
 
 def shape(ins: Instruction) -> AccessShape:
@@ -135,12 +147,22 @@ def load(x: WarpView) -> Results:
     where = places(x, what.space, what.size, told)
     data = x.warp.load(what.space, where, what.size, told)
     data = np.where(told[..., None], data, np.uint8(0))
-    return {"Rd": extended(data, what.signed), "Pu": np.zeros_like(told)}
+    words = extended(data, what.signed)
+    if what.size == 32:
+        out: dict[str, NDArray[Any]] = {}
+        for role, those in zip(("Rd", "Rd2"), chosen(x.ins), strict=True):
+            some = words[..., list(those)]
+            out[role] = some[..., 0] if len(those) == 1 else some
+        return {role: some for role, some in out.items() if some.size}
+    return {"Rd": words, "Pu": np.zeros_like(told)}
 
 
 def store(x: WarpView) -> Results:
     what = shape(x.ins)
     data = as_bytes(x.words("Rb"))[..., : what.size]
+    if what.size == 32:
+        chosen(x.ins)
+        data = np.concatenate([as_bytes(x.words(role)) for role in ("Rb", "Rb2")], axis=-1)
     x.warp.store(what.space, places(x, what.space, what.size, x.mask), data, x.mask)
     return {}
 
@@ -257,7 +279,7 @@ def _row(mnemonic: str, fn: Fn, mods: str) -> WarpMeaning:
 
 
 def rows() -> list[WarpMeaning]:
-    wide = POLICY + " U8 S8 U16 S16 64 128"
+    wide = POLICY + " U8 S8 U16 S16 64 128 256"
     return [
         *(_row(m, store if stores else load, wide) for m, (_, stores) in SPACES.items()),
         *(_row(m, ldc, "U8 S8 U16 S16 64 128") for m in ("LDC", "ULDC", "LDCU")),

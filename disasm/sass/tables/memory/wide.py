@@ -17,7 +17,9 @@ from sassxlate.disasm.sass.tables.memory.modifiers import (
     STG_100,
 )
 from sassxlate.disasm.sass.tables.spec import (
+    Bits,
     C,
+    Count,
     Fixed,
     I,
     M,
@@ -83,9 +85,17 @@ def _wide(offset: int, ureg: int) -> M:
     return M(offset=bits(40, offset), unit=32, ureg=ureg, wide=_ALWAYS, uwide=75, desc=76)
 
 
+def _chosen(low: Bits) -> Count:
+    """The registers of one half of a load: only the words that the mask names are written, to
+    registers that follow each other."""
+    return Count(low, lambda word: max(low.get(word).bit_count(), 1))
+
+
+_FIRST_WORDS, _LAST_WORDS = bits(57, 4), join((61, 3), (72, 1))
 _GLOBAL = [
     Row("LDG", 0x197E,
-        {"Rd2": rd(64, 4), "Rd": rd(16, 4), "mem": _wide(17, 32),
+        {"Rd2": R(64, _chosen(_LAST_WORDS), write=True),
+         "Rd": R(16, _chosen(_FIRST_WORDS), write=True), "mem": _wide(17, 32),
          "mask": I(join((57, 7), (72, 1))), "Pp": P(87, 90, flip=7)},
         "Rd2, Rd, mem, mask, Pp?", (const("E"), EVICT, _L2, replace(PREFETCH, field=bits(73, 2)),
                                     const("256"), LD_80), since=100),
