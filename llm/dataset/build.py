@@ -29,6 +29,8 @@ from sassxlate.executors import HERE, Begin, Place, in_order, work_through
 from sassxlate.llm.dataset.files import write_rows
 from sassxlate.llm.dataset.rows import Harvest
 from sassxlate.llm.dataset.verdict_store import VerdictStore, sources_tag
+from sassxlate.llm.language.limits import QuestionLimits
+from sassxlate.lowering.optimize.regions import LONGEST
 from sassxlate.lowering.verify.steps.prover import Prover
 
 PART = 48 * 1024  # bytes of SASS in a unit
@@ -40,7 +42,8 @@ TRAINED = 99  # later architectures are only in held-out splits
 @dataclass(frozen=True, slots=True)
 class DatasetSettings:
     """The settings that determine the rows.  ``valid`` and ``test`` are shares of the programs;
-    ``tag`` identifies the source code that decides verdicts."""
+    ``tag`` identifies the source code that decides verdicts; ``longest``, ``macros`` and
+    ``every`` are those of :class:`~sassxlate.llm.language.limits.QuestionLimits`."""
 
     seed: int = 0
     valid: float = 0.01
@@ -50,6 +53,13 @@ class DatasetSettings:
     walks: int = 0
     timeout_ms: int = 1_000
     tag: str = ""
+    longest: int = LONGEST
+    macros: bool = False
+    every: bool = False
+
+    @property
+    def limits(self) -> QuestionLimits:
+        return QuestionLimits(self.longest, self.macros, self.every)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +151,7 @@ def units_of(path: Path, arches: frozenset[int] | None, settings: DatasetSetting
     for number, (_, cubin) in enumerate(load(path).cubins()):
         if cubin.relocatable or (arches is not None and cubin.arch not in arches):
             continue
-        if cubin.arch > TRAINED and not held_out:
+        if cubin.arch > TRAINED and not held_out and not settings.every:
             continue
         first = size_here = 0
         for n, kernel in enumerate(cubin.kernels):
@@ -172,8 +182,9 @@ class _Worker:
         # Nothing that another unit has found: rows do not depend on who works on what, and when.
         wanted = self.settings
         harvest = Harvest(
-            self.prover, search=wanted.search, lifted=wanted.lifted, walks=wanted.walks
-        )
+            self.prover, search=wanted.search, lifted=wanted.lifted, walks=wanted.walks,
+            limits=wanted.limits,
+        )  # fmt: skip
         if self.loaded[0] != unit.path:
             self.loaded = ("", [])
             self.loaded = unit.path, [cubin for _, cubin in load(unit.path).cubins()]
@@ -349,6 +360,10 @@ def _settle(folder: Path, settings: DatasetSettings) -> None:
     """Stores the settings, or compares them with those with which the folder was begun."""
     path = folder / "settings.json"
     mine = {k: v for k, v in asdict(settings).items() if k in ("seed", "valid", "test")}
+    # An option that is not used is not named, as in folders of before it.
+    usual = asdict(DatasetSettings())
+    more = ("longest", "macros", "every")
+    mine |= {k: v for k, v in asdict(settings).items() if k in more and v != usual[k]}
     if not path.exists():
         path.write_text(json.dumps(mine), encoding="utf-8")
         return
@@ -357,7 +372,7 @@ def _settle(folder: Path, settings: DatasetSettings) -> None:
     except ValueError:
         theirs = None
     if theirs != mine:
-        message = f"{folder} was begun with {theirs}, not {mine}: programs would change their split"
+        message = f"{folder} was begun with {theirs}, not {mine}: its questions would not be alike"
         raise ModelError("SX1040", message)
 
 

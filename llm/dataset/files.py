@@ -82,6 +82,15 @@ def read_ids(folder: Path) -> dict[str, set[str]]:
     return out
 
 
+def settings_of(folder: Path) -> dict[str, Any]:
+    """What a dataset was begun with; empty if that is not known."""
+    try:
+        found: Any = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
 def digest_of(folder: Path) -> str:
     """The digest of a finished dataset; "" if it has none (an earlier version wrote it)."""
     try:
@@ -100,7 +109,9 @@ def read_shard(path: Path, columns: Sequence[str] | None = None) -> list[dict[st
     """A shard's rows: these columns of them, or all."""
     _, parquet = _arrow()
     with parquet.ParquetFile(path) as file:
-        return cast("list[dict[str, Any]]", file.read(columns).to_pylist())
+        known = file.schema_arrow.names  # an earlier version has fewer
+        wanted = None if columns is None else [c for c in columns if c in known]
+        return cast("list[dict[str, Any]]", file.read(wanted).to_pylist())
 
 
 def read_split(folder: Path, split: str) -> Iterator[dict[str, Any]]:

@@ -25,11 +25,13 @@ from sassxlate.llm.dataset.build import DatasetSettings
 from sassxlate.llm.dataset.files import MODEL, best_rows, model_reports, read_rows, write_rows
 from sassxlate.llm.dataset.rows import TrainingPair
 from sassxlate.llm.dataset.verdict_store import VerdictStore, sources_tag
+from sassxlate.llm.inference.qwen2 import read_config
 from sassxlate.llm.inference.torch_sampler import TEMPERATURE, TorchSampler, has_gpu
 from sassxlate.llm.language import tokenizer
 from sassxlate.llm.language.question import read_question
 from sassxlate.lowering.engine.gate import Gate, Judgement
 from sassxlate.lowering.optimize.cost import cost
+from sassxlate.lowering.region.macro import MACRO
 from sassxlate.lowering.region.places import VTEMPS
 from sassxlate.lowering.region.subset import guard
 from sassxlate.lowering.region.text import RegionText, answer_text, read_code
@@ -112,7 +114,9 @@ def choose(costs: Mapping[str, int], tried: Mapping[str, int], count: int, seed:
 
 
 def questions(folder: Path, count: int, seed: int) -> list[Asked]:
-    """The questions of a round.  ModelError SX1044 if there are none."""
+    """The questions of a round: those that a model is asked in the text that is also proved from,
+    so neither those with macros, whose code a text does not have, nor those asked in older forms.
+    ModelError SX1044 if there are none."""
     paths, best = best_rows(folder, "train")
     if not best:
         raise ModelError("SX1044", f"{folder} has no rows of training")
@@ -121,7 +125,11 @@ def questions(folder: Path, count: int, seed: int) -> list[Asked]:
         tried.update(report["tried"])
     chosen = choose({key: price for key, (price, _, _) in best.items()}, tried, count, seed)
     rows = read_rows(paths, {key: best[key][1:] for key in chosen})
-    return [_asked(rows[key]) for key in chosen]
+    return [_asked(rows[key]) for key in chosen if _reads_back(rows[key])]
+
+
+def _reads_back(row: Mapping[str, Any]) -> bool:
+    return not row.get("asked") and f"\n{MACRO} " not in row["prompt"]
 
 
 def _asked(row: Mapping[str, Any]) -> Asked:
@@ -406,15 +414,21 @@ def model_sampler(
             yield from _numpy(model, asked, samples, seed, stop)
         else:
             made = TorchSampler(model, device, seed, temperature=temperature)
-            yield from _torch(made, asked, samples, stop)
+            yield from _torch(made, read_config(model).vocab, asked, samples, stop)
 
     return run
 
 
 def _torch(
-    sampler: TorchSampler, asked: Sequence[Asked], samples: int, stop: Callable[[], bool]
+    sampler: TorchSampler,
+    vocab: int,
+    asked: Sequence[Asked],
+    samples: int,
+    stop: Callable[[], bool],
 ) -> Iterator[tuple[int, list[Words]]]:
-    texts = [(tokenizer.BOS, *tokenizer.encode(q.prompt.split()), tokenizer.ANSWER) for q in asked]
+    texts = [
+        (tokenizer.BOS, *tokenizer.encode(q.prompt.split(), vocab), tokenizer.ANSWER) for q in asked
+    ]
     # A cheaper answer is not much longer.
     most = [24 + len(tokenizer.encode(q.answer.split())) * 3 // 2 for q in asked]
     for number, answers in sampler.answers(texts, samples, most, stop):

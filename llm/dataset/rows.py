@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from sassxlate.disasm.containers.values import Cubin
 from sassxlate.errors import EncodeError, SassxlateError
+from sassxlate.llm.language.limits import QuestionLimits
 from sassxlate.llm.language.older_forms.restate import too_long
 from sassxlate.llm.language.prompt import question_words
+from sassxlate.lowering.engine.macros import regions
 from sassxlate.lowering.engine.parts import no_guard, parts
 from sassxlate.lowering.optimize.cost import cost
 from sassxlate.lowering.optimize.lift.candidates import Known, relowered
@@ -19,9 +22,11 @@ from sassxlate.lowering.optimize.regions import CutRegion, cut_regions
 from sassxlate.lowering.optimize.search import improved, walked
 from sassxlate.lowering.pipeline import select_kernel
 from sassxlate.lowering.regalloc.register_map import RegisterMap
+from sassxlate.lowering.region.region import RegionSite
 from sassxlate.lowering.region.text import answer_text, read_code
+from sassxlate.lowering.select.stages import Selected
 from sassxlate.lowering.verify import Proved, Unknown, Verdict
-from sassxlate.lowering.verify.steps.framing import flat_code
+from sassxlate.lowering.verify.steps.framing import flat_items
 from sassxlate.lowering.verify.steps.legality import check_legality
 from sassxlate.lowering.verify.steps.prover import Code, Prover, ends_of, lives
 
@@ -47,11 +52,26 @@ class TrainingPair:
     by: str
     count: int = 1
     said: str = ""  # the id of the question as a model is asked it, in older forms; "": the same
+    asked: str = ""  # that question, and the answer in its names; "": the same
+    asked_answer: str = ""
 
 
 def row_id(text: str) -> str:
     """The identifier of a question: a hash of its canonical text."""
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def regions_of(
+    piece: RegionSite, selected: Selected, limits: QuestionLimits
+) -> Iterable[CutRegion]:
+    """A piece's regions as an engine of a model with these limits asks for them."""
+    long = partial(too_long, longest=limits.longest)
+    if limits.macros:
+        return regions(piece, selected, limits.longest, too_long=long, macros=True)
+    items = selected.items[piece.first : piece.end]
+    return cut_regions(
+        piece.block, selected.regs, piece.live_out, limits.longest, items, too_long=long
+    )
 
 
 @dataclass(slots=True)
@@ -61,13 +81,14 @@ class Harvest:
     ``walk``, ``lifted``; and how many rows are of a ``part`` of one.  ``readings`` counts the
     readings under which rows are proved; ``why`` the reasons why not.  ``lifted``: LLVM is also
     tried, for all rows of a kernel at once.  ``walks``: so many seeds of the stochastic search,
-    from the rules' code and from the search's."""
+    from the rules' code and from the search's.  ``limits``: which questions a kernel poses."""
 
     prover: Prover = field(default_factory=Prover)
     seen: set[str] = field(default_factory=set[str])
     search: bool = True
     lifted: bool = False
     walks: int = 0
+    limits: QuestionLimits = field(default_factory=QuestionLimits)
     of_parts: set[str] = field(default_factory=set[str])  # rows of parts only
     rows: dict[str, TrainingPair] = field(default_factory=dict[str, TrainingPair])
     waiting: list[tuple[str, Known]] = field(default_factory=list[tuple[str, Known]])
@@ -81,10 +102,7 @@ class Harvest:
         regs = selected.regs
         self.counts["kernels"] += 1
         for piece in selected.pieces:
-            items = selected.items[piece.first : piece.end]
-            for region in cut_regions(
-                piece.block, regs, piece.live_out, items=items, too_long=too_long
-            ):
+            for region in regions_of(piece, selected, self.limits):
                 self.counts["regions"] += 1
                 if region.macro:
                     self.counts["macro"] += 1
@@ -102,9 +120,12 @@ class Harvest:
             row = self.rows[key]
             rules = row.rules or row.answer
             answer = answer_text(better.code, known.question)
+            _, asked, answered = _older(known.region, known.regs, answer)
             self.rows[key] = replace(
                 row,
                 answer=answer,
+                asked=asked,
+                asked_answer=answered,
                 rules=rules,
                 cost=better.cost,
                 rdna=_count(answer),
@@ -137,7 +158,7 @@ class Harvest:
             self.counts["unknown"] += 1
             self.why[_reason(verdict)] += 1
             return
-        before = cost(flat_code(code))
+        before = cost(flat_items(region.block, code))
         answer, after, modulo, by = rules, before, verdict.modulo, "rules"
         if self.search and (found := improved(region, regs, question, self.prover, code)):
             answer, code = answer_text(found.code, question), found.code
@@ -148,7 +169,7 @@ class Harvest:
             if better is not None and better.cost < after:
                 answer, code = answer_text(better.code, question), better.code
                 after, modulo, by = better.cost, better.modulo, "walk"
-        if self.lifted:
+        if self.lifted and not region.block.macros:
             self.waiting.append((key, Known(region, regs, question, code)))
         self.counts[by] += 1
         if key in self.of_parts:
@@ -182,13 +203,17 @@ class Harvest:
         the rules'.  Returns the code, or None if it is not proved."""
         question = part.asked
         assert question is not None
+        macros = part.block.macros
+        if all(ins.offset in macros for ins in part.block.instructions):
+            return groups  # nothing to ask
         try:
             answer, rules = answer_text(groups, question), _rules(part)
             code: Code = read_code(answer.split(), question)
             theirs: Code = read_code(rules.split(), question)
             check_legality(code, question)
             verdict = self.prover.region(part.block, regs, part.live_out, code)
-            price, before = cost(flat_code(code)), cost(flat_code(theirs))
+            price = cost(flat_items(part.block, code))
+            before = cost(flat_items(part.block, theirs))
             if answer != rules and price >= before:
                 other = self.prover.region(part.block, regs, part.live_out, theirs)
                 if isinstance(other, Proved):
@@ -237,13 +262,28 @@ def _row(
     architecture, the program and the kernel."""
     assert region.asked is not None
     text = region.asked.text
-    said = question_words(region.block, regs, region.live_out, region.asked).text
+    said, asked, answered = _older(region, regs, answer)
     arch, program, kernel = place
     return TrainingPair(
         row_id(text), text, answer, _rules(region) if by != "rules" else "", costs[0], costs[1],
         len(region.block.instructions), _count(answer), arch, program, kernel,
-        "; ".join(modulo), by, said=row_id(said) if said != text else "",
+        "; ".join(modulo), by, said=said, asked=asked, asked_answer=answered,
     )  # fmt: skip
+
+
+def _older(region: CutRegion, regs: RegisterMap, answer: str) -> tuple[str, str, str]:
+    """A question as a model is asked it: its id, its text, and the answer in its names; all empty
+    if that is the region's own text, the last two if the answer needs what has no older name."""
+    own = region.asked
+    assert own is not None
+    asked = question_words(region.block, regs, region.live_out, own)
+    if asked.text == own.text:
+        return "", "", ""
+    try:
+        answered = answer_text(read_code(answer.split(), own), asked)
+    except EncodeError:
+        return row_id(asked.text), "", ""
+    return row_id(asked.text), asked.text, answered
 
 
 def _count(answer: str) -> int:
@@ -254,4 +294,4 @@ def _count(answer: str) -> int:
 _WORTH_CUTTING = 4  # instructions
 _MNEMONICS = ("v_", "s_", "ds_", "global_", "flat_", "scratch_")
 
-__all__ = ["Harvest", "TrainingPair", "row_id"]
+__all__ = ["Harvest", "TrainingPair", "regions_of", "row_id"]

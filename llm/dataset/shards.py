@@ -130,6 +130,18 @@ def joined(shards: Sequence[Shard]) -> Shard:
     )
 
 
+def questions(shard: Shard) -> list[dict[str, Any]]:
+    """The limits of questions that a shard, or several joined ones, were written with; distinct,
+    empty for one that does not say."""
+    every = [about for about in shard.about.get("joined", [shard.about])]
+    out: list[dict[str, Any]] = []
+    for about in every:
+        said = dict(about.get("questions") or {})
+        if said not in out:
+            out.append(said)
+    return out
+
+
 def datasets(shard: Shard) -> list[str]:
     """The digests of the datasets that a shard, or several joined ones, were written from."""
     every = [shard.about, *shard.about.get("joined", [])]

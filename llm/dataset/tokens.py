@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from sassxlate.errors import ModelError
 from sassxlate.executors import Place, in_order
 from sassxlate.llm.dataset import shards
-from sassxlate.llm.dataset.files import digest_of, read_shard, split_shards
+from sassxlate.llm.dataset.files import digest_of, read_shard, settings_of, split_shards
 from sassxlate.llm.language import tokenizer
+from sassxlate.llm.language.limits import read_limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class Written:
     bytes: int
 
 
-_Job: TypeAlias = "tuple[Path, Path, dict[str, str]]"  # the dataset's shard, the tokens', about
+_Job: TypeAlias = "tuple[Path, Path, dict[str, Any]]"  # the dataset's shard, the tokens', about
 
 
 def write_tokens(
@@ -43,7 +44,8 @@ def write_tokens(
     Raises ModelError SX1044 if the split has no rows, SX1041 if a process dies.
     """
     out.mkdir(parents=True, exist_ok=True)
-    about = {"split": split, "dataset": digest_of(folder)}
+    limits = read_limits(settings_of(folder))
+    about = {"split": split, "dataset": digest_of(folder), "questions": limits.to_json()}
     made: list[_Job] = [
         (path, out / f"{split}-{number:03d}.tokens", about)
         for number, path in enumerate(split_shards(folder, split))
@@ -71,13 +73,22 @@ def write_tokens(
 
 def _write(job: _Job) -> Written:
     source, path, about = job
+    columns = ("prompt", "answer", "said", "asked", "asked_answer")
     examples = [
-        tokenizer.example(row["prompt"].split(), row["answer"].split())
-        for row in read_shard(source, ("prompt", "answer"))
+        tokenizer.example(question.split(), answer.split())
+        for question, answer in map(_asked, read_shard(source, columns))
+        if question
     ]
     vocabulary = tokenizer.digest(tokenizer.vocabulary())
     size = shards.write(path, examples, vocabulary, about)
     return Written(path, len(examples), size)
+
+
+def _asked(row: Mapping[str, str | None]) -> tuple[str, str]:
+    """A row's question and answer as a model is asked it; empty if that answer has no words."""
+    if row.get("said"):
+        return row.get("asked") or "", row.get("asked_answer") or ""
+    return row["prompt"] or "", row["answer"] or ""
 
 
 __all__ = ["Written", "write_tokens"]

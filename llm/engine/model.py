@@ -5,14 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from sassxlate.errors import EncodeError, SassxlateError
 from sassxlate.llm.inference.language_model import LanguageModel, ProgressListener
+from sassxlate.llm.language.limits import limits_of_model
 from sassxlate.llm.language.older_forms.restate import too_long
 from sassxlate.llm.language.prompt import question_words
 from sassxlate.lowering.engine.engine import Engine
 from sassxlate.lowering.engine.memo import Memo, Words, key_of
 from sassxlate.lowering.engine.seam import Candidate, Proposals, Question, Unreadable
+from sassxlate.lowering.optimize.regions import LONGEST
 from sassxlate.lowering.region.text import RegionText, read_code
 from sassxlate.lowering.verify.steps.prover import Prover
 
@@ -34,7 +37,7 @@ class ModelProposer:
         """Asks for all that is not known, each canonical form once."""
         new: dict[str, tuple[RegionText, int]] = {}
         for question in questions:
-            text = _said(question)
+            text = self._said(question)
             if text is not None:
                 key = self._key(text, question)
                 if key not in new and self.memo.find(key) is None:
@@ -54,7 +57,7 @@ class ModelProposer:
 
     def propose(self, question: Question) -> Proposals:
         """The model's answers, read.  Raises ModelError as the model does."""
-        text = _said(question)
+        text = self._said(question)
         if text is None:
             return Proposals(why="unsaid")
         key = self._key(text, question)
@@ -74,15 +77,15 @@ class ModelProposer:
     def _key(self, text: RegionText, question: Question) -> str:
         return key_of(self.name, text.text, self.samples, len(question.temporaries))
 
-
-def _said(question: Question) -> RegionText | None:
-    """As the model is asked it; None where that cannot be said: no vocabulary has macros."""
-    if question.region.macros:
-        return None
-    try:
-        return question_words(question.region, question.regs, question.live_out, question.text)
-    except EncodeError:
-        return None
+    def _said(self, question: Question) -> RegionText | None:
+        """As the model is asked it; None where that cannot be said: no words are for macros, or too
+        many names."""
+        if question.region.macros and not limits_of_model(self.model).macros:
+            return None
+        try:
+            return question_words(question.region, question.regs, question.live_out, question.text)
+        except EncodeError:
+            return None
 
 
 def _read(words: Words, text: RegionText) -> Candidate:
@@ -104,7 +107,14 @@ def model_engine(
     proposer = ModelProposer(model, samples, memo)
     key, prover = f"samples {samples}", prover or Prover()
     cheaper = mode != "model"
-    return Engine(proposer, mode, cheaper, key, too_long, prover=prover, edges=cheaper, memo=memo)
+    limits = limits_of_model(model)
+    if limits.longest != LONGEST:
+        key += f" of {limits.longest}"
+    key += " macros" if limits.macros else ""
+    return Engine(
+        proposer, mode, cheaper, key, partial(too_long, longest=limits.longest),
+        longest=limits.longest, prover=prover, edges=cheaper, macros=limits.macros, memo=memo,
+    )  # fmt: skip
 
 
 __all__ = ["ModelProposer", "model_engine"]

@@ -16,7 +16,7 @@ from sassxlate.errors import ModelError, Where
 from sassxlate.llm.evaluation import over_search
 from sassxlate.llm.inference import safetensors
 from sassxlate.llm.inference.qwen2 import read_config
-from sassxlate.lowering.optimize.regions import LONGEST
+from sassxlate.llm.language.limits import limits_of
 from sassxlate.lowering.target import DEFAULT
 
 Data = Mapping[str, Any]
@@ -32,11 +32,10 @@ It translates straight-line blocks of NVIDIA SASS to AMD RDNA3 ({_ISA}), in the 
 sassxlate (`docs/model.md`): registers by what lives there, constants split so that any value can be
 said. Its answers are verified: sassxlate takes those that are proved and cost less
 than the rules' code. A wrong answer costs time, never correctness."""
-_LIMITS = f"""## Limits
+_LIMITS = """## Limits
 
 * It knows the block language and nothing else: no prose, no other target, no whole kernels.
-  Regions have at most {LONGEST} SASS instructions; what lies between them (transfers of control,
-  what reaches other lanes, atomics with loops, fences, matrix products) is the rules'.
+  Regions have at most {longest} SASS instructions; what lies between them ({others}) is the rules'.
 * Its answers are to be decoded under sassxlate's automaton and judged by its gate. Without both
   they are text that may be wrong.
 * It makes the accesses to memory that the rules make. What it saves is arithmetic, moves and code
@@ -57,9 +56,20 @@ def card(
         "" if sheet is None else "\n".join(_data(sheet)),
         "" if figures is None else "\n".join(_figures(figures)),
         "" if hybrid is None else "\n".join(_hybrid(hybrid)),
-        _LIMITS,
+        _limits(folder),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _limits(folder: Path) -> str:
+    limits = limits_of(folder)
+    lanes = "what reaches other lanes, atomics with loops, fences, matrix products"
+    others = "transfers of control" if limits.macros else f"transfers of control,\n  {lanes}"
+    text = _LIMITS.format(longest=limits.longest, others=others)
+    if limits.macros:
+        more = f"\n* It writes no code for {lanes}:\n  a word of the answer stands for the rules'."
+        text += more
+    return text
 
 
 def _model(folder: Path) -> Iterator[str]:

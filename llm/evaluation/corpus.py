@@ -23,17 +23,18 @@ from sassxlate.llm.dataset import shards
 from sassxlate.llm.dataset.build import DatasetSettings as Splits
 from sassxlate.llm.dataset.build import files_in, program_of, split_of
 from sassxlate.llm.dataset.files import read_ids, reports
-from sassxlate.llm.dataset.rows import row_id
+from sassxlate.llm.dataset.rows import regions_of, row_id
 from sassxlate.llm.language import tokenizer
-from sassxlate.llm.language.older_forms.restate import too_long
+from sassxlate.llm.language.limits import QuestionLimits
 from sassxlate.llm.language.prompt import question_words
 from sassxlate.lowering.optimize.cost import cost
-from sassxlate.lowering.optimize.regions import CutRegion, cut_regions, is_macro
+from sassxlate.lowering.optimize.regions import CutRegion, is_macro
 from sassxlate.lowering.optimize.temporaries import room
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.region.places import VTEMPS
 from sassxlate.lowering.region.text import RegionText
+from sassxlate.lowering.verify.steps.framing import flat_items
 
 Key = tuple[int, str]  # architecture, hash of the canonical text
 
@@ -138,7 +139,10 @@ def _ids(folder: Path) -> set[str]:
         raise ModelError("SX1043", "pyarrow is missing: pip install 'sassxlate[llm]'") from None
     out: set[str] = set()
     for path in sorted(folder.glob("*.parquet")):
-        out.update(parquet.read_table(path, columns=["id"])["id"].to_pylist())
+        for name in ("id", "said"):  # the second in units of later versions
+            if name in parquet.read_schema(path).names:
+                out.update(parquet.read_table(path, columns=[name])[name].to_pylist())
+    out.discard("")
     return out
 
 
@@ -172,7 +176,7 @@ def sources_of(folder: Path, split: str) -> list[Path]:
 @dataclass(frozen=True, slots=True)
 class Choice:
     """The selection of programs and blocks: a split, architectures, a seeded sample of so many
-    families of programs, of so many blocks per architecture."""
+    families of programs, of so many blocks per architecture; which questions are posed."""
 
     split: str = "all"
     splits: Splits = field(default_factory=Splits)
@@ -180,6 +184,7 @@ class Choice:
     programs: int | None = None
     blocks: int | None = None
     seed: int = 0
+    limits: QuestionLimits = field(default_factory=QuestionLimits)
 
 
 def collect(
@@ -222,7 +227,7 @@ def collect(
                 arch, ProgramQuestions(path.name, program_of(path), arch, str(path))
             )
             for kernel in cubin.kernels:
-                program.kernels.append(_kernel(corpus, cubin, kernel.name, trained))
+                program.kernels.append(_kernel(corpus, cubin, kernel.name, trained, choice.limits))
         corpus.programs += programs.values()
     told(len(paths), len(paths), corpus)
     if not corpus.blocks:
@@ -243,20 +248,22 @@ def _sample(corpus: Corpus, count: int, seed: int) -> None:
     corpus.blocks = kept
 
 
-def _kernel(corpus: Corpus, cubin: Cubin, name: str, trained: Trained | None) -> Kernel:
+def _kernel(
+    corpus: Corpus, cubin: Cubin, name: str, trained: Trained | None, limits: QuestionLimits
+) -> Kernel:
     kernel = Kernel(name)
     try:
         selected = translate_kernel(cubin, name).selected
         regs = selected.regs
-        limit = room(selected)
+        space = room(selected)
         bodies: dict[int, list[str]] = {}
         for piece in selected.pieces:
             at = 0
-            for region in cut_regions(piece.block, regs, piece.live_out, too_long=too_long):
+            for region in regions_of(piece, selected, limits):
                 end = at + len(region.block.instructions)
                 spanned = piece.starts[at] is None or piece.starts[end] is None
                 at = end
-                price = cost([item for group in region.code for item in group])
+                price = cost(flat_items(region.block, region.code))
                 why, question = _asked(region, regs, spanned)
                 if question is None:
                     kernel.others[why] += 1
@@ -264,7 +271,7 @@ def _kernel(corpus: Corpus, cubin: Cubin, name: str, trained: Trained | None) ->
                     continue
                 block = _block(corpus, question, region, cubin.arch, price, trained)
                 block.times += 1
-                kernel.blocks[block.key, limit] += 1
+                kernel.blocks[block.key, space] += 1
                 bodies.setdefault(piece.block.index, []).append(block.key)
         kernel.bodies.update(map(tuple, bodies.values()))
     except SassxlateError as error:
@@ -320,7 +327,7 @@ def block_of(
     """The block of a question, with the rules' code for it and its cost."""
     return EvaluationBlock(
         arch, block_key(question), question, code,
-        cost([item for group in code for item in group]) if price is None else price,
+        cost(flat_items(question.block, code)) if price is None else price,
         len(question.block.instructions), 2 + len(tokenizer.encode(question.words)),
         min(VTEMPS, question.regs.target.vgprs - question.regs.vtemp_base),
     )  # fmt: skip

@@ -32,6 +32,7 @@ from sassxlate.lowering.optimize.search import improved
 from sassxlate.lowering.optimize.temporaries import packed, used
 from sassxlate.lowering.region.places import VTEMPS
 from sassxlate.lowering.region.text import answer_text, read_code, region_text
+from sassxlate.lowering.verify.steps.framing import flat_items
 from sassxlate.lowering.verify.steps.prover import Prover
 
 QUESTIONS = 128  # questions of a batch, per process
@@ -124,7 +125,7 @@ class Judge:
                 "refused", "malformed", str(error)[:160], drawn=drawn, text=" ".join(words)
             )
         gate = Gate(block.vtemps, False, self.settings.timeout_ms, self.prover)
-        rules = [item for group in block.rules for item in group]
+        rules = flat_items(here.block, block.rules)
         try:
             got = gate.judge(here.block, here.regs, here.live_out, code, rules)
         except (RecursionError, MemoryError) as fault:

@@ -2,9 +2,11 @@
 
 Its output assembles: mnemonics of the language, operands that the encoder accepts in their
 place, tuples of adjacent and aligned registers, one literal, results in the block's own
-registers and temporaries, guards that are closed, code for each SASS instruction.  Whether a word
-is legal is decided by the encoder itself: the instruction so far, the word, and operands that
-always fit the remaining places must have an encoding.  Results are cached by the kinds of operands.
+registers and temporaries, guards that are closed, code for each SASS instruction.  Where the
+question has a macro, the answer has its word once, and nothing but guards beside it; elsewhere it
+has none.  Whether a word is legal is decided by the encoder itself: the instruction so far, the
+word, and operands that always fit the remaining places must have an encoding.  Results are cached
+by the kinds of operands.
 
 It is applied between a model and the sampler, with NumPy (:meth:`AnswerAutomaton.mask`) or as a
 logits processor of transformers (`transformers_model.logits_processor`).
@@ -36,6 +38,7 @@ from sassxlate.llm.inference.operand_words import (
 )
 from sassxlate.llm.inference.token_mask import TokenMask, feasible, mnemonics
 from sassxlate.llm.language.tokenizer import EOS, vocabulary
+from sassxlate.lowering.region.macro import MACRO
 from sassxlate.lowering.region.numbers import Bits, number, value_of
 from sassxlate.lowering.region.operands import OperandShape, offset_range, possible, shapes
 from sassxlate.lowering.region.subset import BITS, SPECIALS
@@ -72,8 +75,10 @@ class AnswerAutomaton:
         self, here: RegionText, most: int = 1024, vtemps: int = 24, known: TokenMask | None = None
     ) -> None:
         self.known = known or TokenMask(here, vtemps)
-        self.left = max(most, self.known.groups + 8)
+        self.left = max(most, self.known.groups + len(self.known.macros) + 8)
         self.group = 0
+        self.due = 0 in self.known.macros  # a macro's word has to come in this group
+        self.macros = len(self.known.macros)  # that are not yet written
         self.guarded = False
         self.directive = 0  # 1 after .pred or .switch, 2 after its !
         self.inst: _Open | None = None
@@ -103,13 +108,16 @@ class AnswerAutomaton:
             return {EOS}
         out: set[int] = set()
         last = self.group == self.known.groups - 1
-        room = self.left > _LONGEST + self.known.groups - self.group + 4
+        room = self.left > _LONGEST + self.macros + self.known.groups - self.group + 4
         if self.guarded:
             out.add(word_id(".endpred"))
-        if not (last and self.guarded):
+        if self.due:
+            out.add(word_id(MACRO))
+        elif not (last and self.guarded):
             out.add(word_id(END))
         if room:
-            out |= mnemonics(self.known.there)
+            if self.group not in self.known.macros:
+                out |= mnemonics(self.known.there)
             if self.known.predicates:
                 out.add(word_id(".switch" if self.guarded else ".pred"))
         return out
@@ -236,6 +244,10 @@ class AnswerAutomaton:
             self.directive = 2 if text == "!" else 0
         elif text == END:
             self.group += 1
+            self.due = self.group in self.known.macros
+        elif text == MACRO:
+            self.due = False
+            self.macros -= 1
         elif text in (".pred", ".switch"):
             self.guarded, self.directive = True, 1
         elif text == ".endpred":

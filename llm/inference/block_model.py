@@ -29,6 +29,7 @@ from sassxlate.llm.inference.automaton import AnswerAutomaton, TokenMask, draw
 from sassxlate.llm.inference.qwen2 import Floats, Qwen2, Session, read_json
 from sassxlate.llm.inference.qwen2_native import Fast, FastSession, fast
 from sassxlate.llm.language import tokenizer
+from sassxlate.llm.language.limits import limits_of
 from sassxlate.lowering.region.text import RegionText
 
 Words = tuple[str, ...]
@@ -68,6 +69,7 @@ class BlockModel:
     def __init__(self, folder: Path, seed: int = 0, workers: int | None = None) -> None:
         """Raises ModelError as Qwen2.load does; SX1005 for one of another vocabulary."""
         check_vocabulary(folder)
+        self.limits = limits_of(folder)
         self.model = Qwen2.load(folder)
         self.seed = seed
         self.workers = len(os.sched_getaffinity(0)) if workers is None else workers
@@ -109,7 +111,8 @@ class BlockModel:
         return out
 
     def _jobs(self, n: int, question: RegionText, samples: int) -> Iterator[_Job]:
-        tokens = (tokenizer.BOS, *tokenizer.encode(question.words), tokenizer.ANSWER)
+        asked = tokenizer.encode(question.words, self.model.config.vocab)
+        tokens = (tokenizer.BOS, *asked, tokenizer.ANSWER)
         most = answer_limit(len(tokens))
         if len(tokens) + 32 > self.model.config.context:
             return
@@ -345,19 +348,19 @@ def digest_of_weights(files: Iterable[Path]) -> str:
 
 
 def check_vocabulary(folder: Path) -> None:
-    """ModelError SX1005 if a checkpoint's vocabulary is not the block language's, whatever its
-    architecture; SX1001 and SX1003 if its config.json cannot be read."""
-    words = len(tokenizer.vocabulary())
+    """ModelError SX1005 if a checkpoint's vocabulary is no version of the block language's,
+    whatever its architecture; SX1001 and SX1003 if its config.json cannot be read."""
     vocab = read_json(folder).get("vocab_size")
-    if vocab != words:
-        text = f"{vocab} words; the block language has {words}"
+    if vocab not in tokenizer.VERSIONS:
+        *older, words = tokenizer.VERSIONS
+        text = f"{vocab} words; the block language has {words}, before {', '.join(map(str, older))}"
         raise ModelError("SX1005", text, Where(str(folder)))
     try:
         about = json.loads((folder / "training.json").read_text(encoding="utf-8"))
         digest = str(about["vocabulary"])
     except (OSError, ValueError, KeyError, TypeError):
         return  # made elsewhere: only the number of words can be checked
-    if digest != tokenizer.digest(tokenizer.vocabulary()):
+    if digest != tokenizer.digest_of_size(vocab):
         raise ModelError("SX1005", "trained for another vocabulary", Where(str(folder)))
 
 

@@ -27,6 +27,9 @@ class TokenMask:
 
     def __init__(self, here: RegionText, vtemps: int) -> None:
         self.groups = here.groups
+        sass, macros = here.block.instructions, here.block.macros
+        # A question in older forms has no macros, so lines are instructions.
+        self.macros = frozenset(n for n, ins in enumerate(sass) if ins.offset in macros)
         allowed = {(ref.kind, ref.number) for ref in writable_registers(here)}
         beyond = here.regs.vtemp_base + vtemps
         known = numbers()

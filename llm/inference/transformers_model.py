@@ -21,6 +21,7 @@ from sassxlate.llm.inference.automaton import AnswerAutomaton
 from sassxlate.llm.inference.block_model import answer_limit, check_vocabulary, digest_of_weights
 from sassxlate.llm.inference.text_answer import PROSE, inside, is_over
 from sassxlate.llm.language import tokenizer
+from sassxlate.llm.language.limits import QuestionLimits, limits_of
 from sassxlate.lowering.region.text import RegionText
 from sassxlate.lowering.target import DEFAULT
 from sassxlate.processes import idle_threads_sleep
@@ -147,8 +148,10 @@ class TransformersModel:
         vocabulary is not the block language's."""
         self.model, self.words, self.device = load(model, device)
         self.torch, _ = libraries()
+        self.limits = QuestionLimits()
         if self.words is None:
             check_vocabulary(Path(model))
+            self.limits = limits_of(Path(model))
         self.seed, self.batch = seed, batch
         self.told: Callable[[int, int], None] = lambda _, __: None
         named = model.rstrip("/").rpartition("/")[2]
@@ -197,7 +200,8 @@ class TransformersModel:
     def _asked(self, n: int, question: RegionText, vtemps: int) -> _Asked:
         """A question's tokens, and the limit on its answer's."""
         if self.words is None:
-            tokens = [tokenizer.BOS, *tokenizer.encode(question.words), tokenizer.ANSWER]
+            size = int(self.model.config.vocab_size)
+            tokens = [tokenizer.BOS, *tokenizer.encode(question.words, size), tokenizer.ANSWER]
             most = min(answer_limit(len(tokens)), self._context() - len(tokens) - 1)
             return _Asked(n, question, tokens, most, vtemps)
         text = f"{INSTRUCTION}```sass\n{question.text}\n```\n"

@@ -3,6 +3,10 @@
 ``vocabulary.txt`` has one word per line; its number is the line's.  A word that is not among them
 (a modifier of a future architecture) is spelled: ``<spell>``, its bytes, ``<end>``.  A training
 example is ``<bos>`` prompt ``<answer>`` answer ``<eos>``.
+
+Words are only added, at the end, so each earlier vocabulary is the beginning of the present one.
+``VERSIONS`` has the sizes at which models were trained: such a model is asked in the words that it
+has, and later ones are spelled.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ PAD, BOS, ANSWER, EOS = range(4)
 SPELL, SPELLED = 4, 5
 CONTROL: Final = ("<pad>", "<bos>", "<answer>", "<eos>", "<spell>", "<end>")
 SPELLING: Final = tuple(f"<{n:02x}>" for n in range(256))
+VERSIONS: Final = (2230, 2267)  # words: without macros, with them
 _FIRST_BYTE: Final = len(CONTROL)
 
 
@@ -35,13 +40,15 @@ def numbers() -> dict[str, int]:
     return {word: n for n, word in enumerate(vocabulary())}
 
 
-def encode(words: Iterable[str]) -> list[int]:
-    """The numbers of words; any word without spaces can be encoded."""
+def encode(words: Iterable[str], size: int | None = None) -> list[int]:
+    """The numbers of words; any word without spaces can be encoded.  ``size``: for a model that has
+    the first so many words of the vocabulary."""
     known = numbers()
+    end = len(known) if size is None else size
     out: list[int] = []
     for word in words:
         number = known.get(word)
-        if number is None or number < _FIRST_BYTE + 256:
+        if number is None or not _FIRST_BYTE + 256 <= number < end:
             out += [SPELL, *(_FIRST_BYTE + byte for byte in word.encode()), SPELLED]
         else:
             out.append(number)
@@ -84,11 +91,23 @@ def example(prompt: Iterable[str], answer: Iterable[str]) -> tuple[list[int], in
     return [*question, *encode(answer), EOS], len(question)
 
 
-__all__ = [
-    "ANSWER", "BOS", "EOS", "PAD", "decode", "encode", "example", "numbers", "vocabulary",
-]  # fmt: skip
-
-
 def digest(words: Iterable[str]) -> str:
     """The digest of a vocabulary."""
     return hashlib.blake2b("\n".join(words).encode(), digest_size=16).hexdigest()
+
+
+@cache
+def digest_of_size(size: int) -> str:
+    """The digest of the vocabulary's first so many words."""
+    return digest(vocabulary()[:size])
+
+
+def size_of(known: str) -> int | None:
+    """The number of words of the vocabulary with this digest; None if it is no version of ours."""
+    return next((size for size in VERSIONS if digest_of_size(size) == known), None)
+
+
+__all__ = [
+    "ANSWER", "BOS", "EOS", "PAD", "VERSIONS", "decode", "digest", "digest_of_size", "encode",
+    "example", "numbers", "size_of", "vocabulary",
+]  # fmt: skip

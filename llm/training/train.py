@@ -40,13 +40,13 @@ from sassxlate.llm.dataset import shards
 from sassxlate.llm.dataset.shards import Shard
 from sassxlate.llm.inference.qwen2 import SIZES, read_config, save
 from sassxlate.llm.language import tokenizer
+from sassxlate.llm.language.limits import read_limits
 from sassxlate.llm.training.batches import Batch, ahead, batch_of, batches, pack, split
 from sassxlate.llm.training.curves import curves
 from sassxlate.llm.training.distributed import joined
 from sassxlate.llm.training.settings import TrainingSettings
 from sassxlate.processes import idle_threads_sleep
 
-VOCABULARY = tokenizer.PATH
 EPOCHS = 2.0  # if nothing else sets the length
 SHOWN_S = 5.0  # seconds between two lines of progress, longer in a long run
 
@@ -90,6 +90,14 @@ class Trainer:
             self.config = read_config(begin)
         if int(shard.tokens.max()) >= self.config.vocab:
             raise ModelError("SX1005", f"tokens beyond the {self.config.vocab} of the vocabulary")
+        # A model of an earlier vocabulary keeps it.
+        ours = tokenizer.size_of(shard.vocabulary) is not None
+        known = ours and self.config.vocab in tokenizer.VERSIONS
+        self.vocabulary = tokenizer.digest_of_size(self.config.vocab) if known else shard.vocabulary
+        asked = shards.questions(shard)
+        if len(asked) > 1:
+            raise ModelError("SX1005", "shards of different questions: other lengths, or macros")
+        self.questions = read_limits(asked[0]).to_json() if asked[0] else {}
         if s.row > self.config.context:
             raise ModelError("SX1006", f"rows of {s.row} tokens; {self.config.context} at most")
         self.model = TorchQwen2(self.config, self.device, s.seed)
@@ -270,8 +278,8 @@ class Trainer:
             places.append(self.output / "best")
         about = {
             "settings": asdict(self.s), "parameters": self.config.parameters,
-            "vocabulary": self.shard.vocabulary, "figures": dict(row),
-            "datasets": shards.datasets(self.shard),
+            "vocabulary": self.vocabulary, "figures": dict(row),
+            "datasets": shards.datasets(self.shard), "questions": self.questions,
         }  # fmt: skip
         for folder in places:
             save(folder, self.config, found)
@@ -342,7 +350,7 @@ def train(
     if aside is not None and aside.vocabulary != shard.vocabulary:
         raise ModelError("SX1005", "the held out shards are of another vocabulary")
     if not settings.vocabulary:
-        known = len(VOCABULARY.read_text(encoding="utf-8").split("\n")) - 1
+        known = tokenizer.size_of(shard.vocabulary) or len(tokenizer.vocabulary())
         settings = replace(settings, vocabulary=max(known, int(shard.tokens.max()) + 1))
     return Trainer(shard, aside, output, settings, device).train()
 

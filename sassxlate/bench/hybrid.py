@@ -20,6 +20,7 @@ from sassxlate.bench.codegen import build as builds
 from sassxlate.disasm.amdgpu_machines import RDNA3
 from sassxlate.disasm.containers import load
 from sassxlate.errors import SassxlateError, UsageError
+from sassxlate.llm.language.limits import QuestionLimits, limits_of_model
 from sassxlate.output import table
 from sassxlate.runtime_shim.service import client
 from sassxlate.runtime_shim.writer import Writer
@@ -132,6 +133,10 @@ class _Heard:
     @property
     def name(self) -> str:
         return self.inner.name
+
+    @property
+    def limits(self) -> QuestionLimits:
+        return limits_of_model(self.inner)
 
     def answers(
         self, questions: Sequence[RegionText], samples: int, vtemps: Sequence[int]

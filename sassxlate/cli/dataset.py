@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,16 +51,36 @@ def _settings(
     search: bool = True,
     lifted: bool = False,
     walks: int = 0,
+    longest: int | None = None,
+    macros: bool = False,
+    every: bool = False,
 ) -> DatasetSettings:
     from sassxlate.llm.dataset.build import DatasetSettings
     from sassxlate.runtime_shim.cache.verdicts import verdict_tag
 
     if valid + test >= 1:
         raise click.UsageError("--valid and --test leave nothing to train on")
-    return DatasetSettings(seed, valid, test, search, lifted, walks, tag=verdict_tag())
+    made = DatasetSettings(
+        seed, valid, test, search, lifted, walks, tag=verdict_tag(), macros=macros, every=every
+    )
+    return made if longest is None else replace(made, longest=longest)
 
 
 _share = click.FloatRange(0, 0.9)
+_every = click.option(
+    "--every-arch", "every", is_flag=True,
+    help="Train on sm_75 to sm_120, not only on those up to sm_90.",
+)  # fmt: skip
+_questions: list[Callable[[Any], Any]] = [
+    click.option(
+        "--longest", type=click.IntRange(1, 256), metavar="N",
+        help="Most SASS instructions of a question, macros apart (8).",
+    ),
+    click.option(
+        "--macros/--no-macros", default=False, help="Questions have macros in words, too."
+    ),
+    _every,
+]  # fmt: skip
 _common = [
     jobs_option(),
     click.option("--seed", default=0, show_default=True, help="Seed for splits and kernels."),
@@ -141,6 +162,9 @@ def build(
     test: float,
     limit_seconds: float | None,
     shard: tuple[int, int],
+    longest: int | None,
+    macros: bool,
+    every: bool,
 ) -> None:
     """Add the block pairs of SOURCES (files, or folders to search) to the dataset DIR.
 
@@ -154,7 +178,10 @@ def build(
     from sassxlate.llm.dataset.build import build as run
     from sassxlate.llm.dataset.files import finish
 
-    settings = _settings(seed, valid, test, search=search, lifted=lifted, walks=walks)
+    settings = _settings(
+        seed, valid, test, search=search, lifted=lifted, walks=walks, longest=longest,
+        macros=macros, every=every,
+    )  # fmt: skip
     wanted = frozenset(parse_arch(a)[0] for a in arches) or None
     terms = dict(_licence(text) for text in licences)
     show = _Shown()
@@ -223,12 +250,13 @@ def generate(
     test: float,
     limit_seconds: float | None,
     shard: tuple[int, int],
+    every: bool,
 ) -> None:
     """Write cubins of random CUDA kernels to DIR: for sm_80 and sm_90 at two levels, some with
     fast math; held-out programs for sm_75 to sm_120. Needs nvcc and ptxas (CUDA 13) on PATH."""
     from sassxlate.llm.dataset.generate.generate import generate as run
 
-    settings = _settings(seed, valid, test)
+    settings = _settings(seed, valid, test, every=every)
     show = _Shown(len(range(shard[0], count, shard[1])))
     good, bad = run(
         folder,
@@ -388,6 +416,9 @@ def improve(
 for _option in reversed(_common):
     build = _option(build)
     generate = _option(generate)
+generate = _every(generate)
+for _option in reversed(_questions):
+    build = _option(build)
 
 
 class _Shown:
@@ -465,6 +496,9 @@ def make(
     jobs: int,
     cluster: str | None,
     form: str,
+    longest: int | None,
+    macros: bool,
+    every: bool,
 ) -> None:
     """Generate kernels (DIR/kernels), build the dataset DIR from them and from SOURCES, and write
     its tokens (DIR/tokens): `dataset generate`, `build` and `tokens` with their usual options.
@@ -486,12 +520,13 @@ def make(
     note(f"1 of 3: {count} programs of kernels, to {kernels}")
     ctx.invoke(
         generate, folder=kernels, count=count, seed=seed, test=test, jobs=jobs, cluster=cluster,
-        shard=(0, 1), form=form,
+        shard=(0, 1), form=form, every=every,
     )  # fmt: skip
     note("2 of 3: pairs of their regions, proved")
     ctx.invoke(
         build, folder=folder, sources=(kernels, *sources), seed=seed, jobs=jobs, cluster=cluster,
-        search=search, test=test, shard=(0, 1), form=form,
+        search=search, test=test, shard=(0, 1), form=form, longest=longest, macros=macros,
+        every=every,
         licences=(f"{kernels.name}/=Apache-2.0 (made by `sassxlate dataset`)",),
     )  # fmt: skip
     note(f"3 of 3: tokens, to {folder / TOKENS}")
@@ -500,4 +535,6 @@ def make(
     )
 
 
+for _option in reversed(_questions):
+    make = _option(make)
 command.add_command(make)

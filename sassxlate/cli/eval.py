@@ -99,6 +99,7 @@ def command(
     from sassxlate.llm.evaluation import run as evaluate_run
     from sassxlate.llm.evaluation.figures import figures
     from sassxlate.llm.inference.block_model import BlockModel
+    from sassxlate.llm.language.limits import limits_of_model
     from sassxlate.output import print_json, print_lines, write_whole
     from sassxlate.runtime_shim.cache.verdicts import verdict_tag
 
@@ -119,8 +120,9 @@ def command(
     split = split or ("all" if sources else "test")
     found = sources or tuple(evaluate.sources_of(dataset, split) if dataset else ())
     choice = evaluate.Choice(
-        split, splits, frozenset(parse_arch(a)[0] for a in arches) or None, programs, blocks, seed
-    )
+        split, splits, frozenset(parse_arch(a)[0] for a in arches) or None, programs, blocks, seed,
+        limits_of_model(proposer),
+    )  # fmt: skip
     corpus = evaluate.collect(found, choice, trained, show.files)
     show.clear()
     note(_programs(corpus))
@@ -133,7 +135,7 @@ def command(
     show.clear()
     told: dict[str, Any] = {
         "model": proposer.name, "seed": seed, "jobs": jobs, "split": split, "timeout_s": timeout,
-        **figures(corpus, run, samples),
+        **figures(corpus, run, samples, limits_of_model(proposer).every),
     }  # fmt: skip
     if picture is not None:
         from sassxlate.llm.evaluation.picture import picture as drawn

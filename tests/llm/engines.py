@@ -12,6 +12,7 @@ from sassxlate.errors import SassxlateError
 from sassxlate.llm.inference.automaton import sample
 from sassxlate.llm.language.tokenizer import decode
 from sassxlate.lowering.optimize.regions import rules_code
+from sassxlate.lowering.region.macro import sealed
 from sassxlate.lowering.region.text import END, RegionText, code_words
 
 Words = tuple[str, ...]
@@ -41,7 +42,8 @@ class Scripted:
 def rules_words(question: RegionText) -> list[str]:
     """The rules' own answer; nothing if the language cannot say it."""
     try:
-        code = rules_code(question.block, question.regs)
+        block, regs = question.block, question.regs
+        code = sealed(rules_code(block, regs), block.instructions, block.macros, regs)
         return [word for line in code_words(code, question) for word in line]
     except SassxlateError:
         return [END] * len(question.block.instructions)

@@ -74,7 +74,7 @@ def test_the_card_has_the_figures_of_eval(checkpoint: Path, tmp_path: Path) -> N
     pytest.importorskip("z3")
     plain = card(checkpoint)
     assert plain.startswith("---\nlicense: apache-2.0\n")
-    assert "| parameters | 241,600 |" in plain
+    assert "| parameters | 243,968 |" in plain
     assert "90.00 % of answers" in plain
     assert "/home" not in plain
     out = tmp_path / "README.md"

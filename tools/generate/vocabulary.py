@@ -17,6 +17,8 @@ from sassxlate.disasm.sass import BadWord, decode_section
 from sassxlate.disasm.sass.instruction import Const, Instruction, Mem, Name, Pred, Reg, Special
 from sassxlate.disasm.sass.tables.special_registers import _NAMES  # pyright: ignore[reportPrivateUsage]
 from sassxlate.llm.language.tokenizer import CONTROL, PATH, SPELLING
+from sassxlate.lowering.region.directives import CLOBBERS
+from sassxlate.lowering.region.macro import MACRO
 from sassxlate.lowering.region.numbers import NUMBER_WORDS
 from sassxlate.lowering.region.places import CLASSES, FIXED
 from sassxlate.lowering.region.subset import BITS, FLAGS, OFFSETS, SPECIALS, subset_operations
@@ -67,7 +69,7 @@ def words() -> list[str]:
         CONTROL, SPELLING, HEADERS, (END, *DIRECTIVES), FIXED, SPECIALS, NUMBER_WORDS, names,
         [f":{n}" for n in range(2, 17)], ["Z", "T", "@", "-", "|", "~", "[", "]", "(", ")"],
         [f"c[{n}]" for n in range(5)], fields, FLAGS, list(OFFSETS.values()), subset_operations(),
-        sorted(heads), sorted(mods), sorted(others),
+        sorted(heads), sorted(mods), sorted(others), (MACRO, CLOBBERS),
     ]  # fmt: skip
     return list(dict.fromkeys(word for group in groups for word in group))
 

@@ -27,7 +27,7 @@ from sassxlate.llm.dataset.build import TRAINED, DatasetSettings, place_of, spli
 from sassxlate.llm.dataset.generate.source import KERNELS, source
 
 TIMEOUT_S = 120
-ARCHES = (80, 90, 75, 86, 89, 100, 120)  # all but the first two only in held-out programs
+ARCHES = (80, 90, 75, 86, 89, 100, 120)  # usually, all but two only in held-out programs
 _MOST = 0.8  # of the programs may be held out
 _PTX, _OLDEST = 80, 75  # virtual architectures: all but sm_75 accept the first
 
@@ -68,6 +68,8 @@ def make(number: int, folder: Path, seed: int, kernels: int, settings: DatasetSe
     wanted = [(80, 3), (90, 3), (80, rng.choice((1, 1, 2)))]
     if held_out:
         wanted = [(arch, 3) for arch in ARCHES]
+    elif settings.every:
+        wanted += [(arch, 3) for arch in ARCHES if (arch, 3) not in wanted]
     count = 0
     try:
         with tempfile.TemporaryDirectory(prefix="sassxlate-generate-") as scratch:

@@ -67,7 +67,15 @@ def restated(
     )
 
 
-def too_long(part: CutRegion, regs: RegisterMap) -> bool:
-    """Whether the older forms take more lines than any block of older architectures has."""
+def has_macros(block: Region) -> bool:
+    """Whether a macro is among a region's instructions."""
+    return any(ins.offset in block.macros for ins in block.instructions)
+
+
+def too_long(part: CutRegion, regs: RegisterMap, longest: int = LONGEST) -> bool:
+    """Whether the older forms take more lines than any block of older architectures has.  One with
+    macros is asked in its own forms."""
+    if has_macros(part.block):
+        return False
     known = restated(part.block, regs, part.live_out)
-    return known is not None and len(known.lines) > LONGEST
+    return known is not None and len(known.lines) > longest
