@@ -206,9 +206,7 @@ cublasStatus do_gemv_many(cublasHandle handle, const char *name, int trans, int6
           y = Batch<T>{static_cast<T *const *>(o.y), o.count, extents[2]}.get(i, name);
           if (!a || !x || !y) continue;
         }
-        if (factor == T())
-          for (int64_t l = 0; l < out; ++l) element(y, out, incy, l) = T();
-        gemv(op(trans), m, n, fa.get(), a, lda, x, incx, factor, y, incy);
+        scaled_gemv(trans, m, n, fa.get(), a, lda, x, incx, factor, y, incy);
       }
     });
   });

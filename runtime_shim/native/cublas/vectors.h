@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <type_traits>
+#include <vector>
 
 #include "handle.h"
 #include "host_blas.h"
@@ -147,6 +148,21 @@ cublasStatus do_iamax(cublasHandle handle, const char *name, int64_t n, const T 
   });
 }
 
+// y = alpha op(A) x + beta y, of arrays that are there.  The host's BLAS multiplies x by alpha first: that overflows, or is a
+// NaN (infinity by zero), where alpha times the sum is not.  A and x do not count if alpha is zero, nor y if beta is, not even a NaN.
+template <class T>
+void scaled_gemv(int trans, int64_t m, int64_t n, T alpha, const T *a, int64_t lda, const T *x, int64_t incx, T beta, T *y,
+                 int64_t incy) {
+  const int64_t out = trans ? n : m;
+  std::vector<T> sums(static_cast<size_t>(out));
+  if (alpha != T()) gemv(op(trans), m, n, T(1), a, lda, x, incx, T(), sums.data(), 1);
+  for (int64_t i = 0; i < out; ++i) {
+    T &to = element(y, out, incy, i);
+    const T kept = beta == T() ? T() : beta * to;
+    to = alpha == T() ? kept : alpha * sums[static_cast<size_t>(i)] + kept;
+  }
+}
+
 // y = alpha op(A) x + beta y
 template <class T>
 cublasStatus do_gemv(cublasHandle handle, const char *name, int trans, int64_t m, int64_t n, const T *alpha, const T *a, int64_t lda,
@@ -159,10 +175,7 @@ cublasStatus do_gemv(cublasHandle handle, const char *name, int trans, int64_t m
     if (!matrix_usable(a, m, n, lda, name) || !vector_usable(x, in, incx, name) || !vector_usable(y, out, incy, name))
       return CUBLAS_STATUS_EXECUTION_FAILED;
     return submit(h, [=, fa = Scalar<T>(h, alpha), fb = Scalar<T>(h, beta)] {
-      const T factor = fb.get();
-      if (factor == T())  // what y holds does not count, not even a NaN
-        for (int64_t i = 0; i < out; ++i) element(y, out, incy, i) = T();
-      gemv(op(trans), m, n, fa.get(), a, lda, x, incx, factor, y, incy);
+      scaled_gemv(trans, m, n, fa.get(), a, lda, x, incx, fb.get(), y, incy);
     });
   });
 }
@@ -176,9 +189,12 @@ cublasStatus do_ger(cublasHandle handle, const char *name, int64_t m, int64_t n,
     if (!matrix_usable(a, m, n, lda, name) || !vector_usable(x, m, incx, name) || !vector_usable(y, n, incy, name))
       return CUBLAS_STATUS_EXECUTION_FAILED;
     return submit(h, [=, factor = Scalar<T>(h, alpha)] {
+      const T f = factor.get();
+      if (f == T()) return;
+      // Not by axpy, which does nothing for a zero in y: x may hold a NaN.
       for (int64_t j = 0; j < n; ++j) {
-        const T right = element(y, n, incy, j);
-        axpy(m, factor.get() * (conjugated ? conjugate(right) : right), x, incx, a + j * lda, 1);
+        const T y_j = element(y, n, incy, j), right = f * (conjugated ? conjugate(y_j) : y_j);
+        for (int64_t i = 0; i < m; ++i) a[j * lda + i] += right * element(x, m, incx, i);
       }
     });
   });

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctypes import c_void_p
+from ctypes import c_int64, c_void_p
 
 import numpy as np
 import pytest
@@ -257,3 +257,37 @@ def test_bad_arguments(blas: Blas, capfd: pytest.CaptureFixture[str]) -> None:
     assert blas.code("cublasSetPointerMode_v2", blas.handle, 2) == INVALID_VALUE
     assert blas.code("cublasCreate_v2", None) == INVALID_VALUE
     assert blas.code("cublasDestroy_v2", None) == NOT_INITIALIZED
+
+
+@pytest.mark.parametrize("letter", "SD")
+def test_a_zero_in_y_does_not_hide_a_nan_in_x(blas: Blas, letter: str) -> None:
+    dtype = LETTERS[letter]
+    x, y = np.array([1, np.nan, np.inf], dtype), np.array([0, 2], dtype)
+    a = noise(1, (3, 2), dtype)
+    with np.errstate(invalid="ignore"):
+        product = np.outer(x, y)
+    for alpha, wanted in ((1, a + product), (0, a)):
+        pa = blas.put(a)
+        factor = one(alpha, dtype)
+        blas.call(f"cublas{letter}ger_v2", 3, 2, factor, blas.put(x), 1, blas.put(y), 1, pa, 3)
+        np.testing.assert_array_equal(blas.get(pa, a.shape, dtype), wanted)
+
+
+@pytest.mark.parametrize("letter", LETTERS)
+@pytest.mark.parametrize("trans", [N, T, C])
+def test_alpha_multiplies_the_sum(blas: Blas, letter: str, trans: int) -> None:
+    """alpha x overflows; alpha times the sum doesn't."""
+    dtype = LETTERS[letter]
+    unit = 20 if letter in "SC" else 160
+    large, middle, small = 2.0 ** (5 * unit), 2.0 ** (3 * unit), 2.0 ** (-6 * unit)
+    a, x = blas.put(np.full((2, 2), small, dtype)), blas.put(np.full(2, middle, dtype))
+    y, wanted = np.full(2, np.nan, dtype), np.full(2, 2 * 2.0 ** (2 * unit), dtype)
+    for factor, result in ((large, wanted), (0, 0 * wanted)):
+        alpha, beta, py = one(factor, dtype), one(0, dtype), blas.put(y)
+        blas.call(f"cublas{letter}gemv_v2", trans, 2, 2, alpha, a, 2, x, 1, beta, py, 1)
+        np.testing.assert_array_equal(blas.get(py, (2,), dtype), result)
+    py = blas.put(y)
+    alpha, beta = one(large, dtype), one(0, dtype)
+    shape = (trans, 2, 2, alpha, a, 2, c_int64(0), x, 1, c_int64(0), beta, py, 1, c_int64(0), 1)
+    blas.call(f"cublas{letter}gemvStridedBatched", *shape)
+    np.testing.assert_array_equal(blas.get(py, (2,), dtype), wanted)
