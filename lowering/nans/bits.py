@@ -24,6 +24,7 @@ from sassxlate.cfg.loops import structure
 from sassxlate.cfg.register_sets import ALL
 from sassxlate.disasm.sass.instruction import Instruction, RegRef
 from sassxlate.lowering.nans import values
+from sassxlate.lowering.nans.reach import Reach
 from sassxlate.lowering.nans.reads import BITS, DIRTY, WIDE, Nan, takes_away
 from sassxlate.lowering.nans.steps import (
     COPY,
@@ -155,6 +156,7 @@ class _Pass:
             self.at_once |= more
         before: dict[int, list[tuple[int, Nan]]] = {}
         seen = self._seen()
+        unseen = Reach(self.inputs, seen)
         for use in self.uses.values():
             if kind := _curable(use.value.bits):
                 before.setdefault(use.offset, []).append((use.register, Nan(kind)))
@@ -171,8 +173,7 @@ class _Pass:
             frozenset(
                 use.offset
                 for use in self.uses.values()
-                if use.value.bits & _WIDE
-                and not seen.issuperset(self._all(use.value.makers) & self.doubles)
+                if use.value.bits & _WIDE and unseen.any(self._doubles_of(use.value.makers))
             ),
             frozenset({*before, *after, *self.moves, *seen}),
         )
@@ -189,16 +190,6 @@ class _Pass:
             if maker not in out:
                 out.add(maker)
                 work += self.inputs.get(maker, ()) if maker < 0 else self.passes.get(maker, ())
-        return {maker for maker in out if maker >= 0}
-
-    def _all(self, makers: frozenset[int]) -> set[int]:
-        """The makers themselves, with those that come in where paths meet."""
-        out = set(makers)
-        work = [maker for maker in makers if maker < 0]
-        while work:
-            new = self.inputs[work.pop()] - out
-            out |= new
-            work += [maker for maker in new if maker < 0]
         return {maker for maker in out if maker >= 0}
 
     def _doubles_of(self, makers: frozenset[int]) -> frozenset[int]:
@@ -399,18 +390,24 @@ class _Pass:
             for step in some
             if step.made
         }
+        reach = Reach(self.inputs, self.at_once | self.doubles)
+        never: set[int] = set()
         for use in self.uses.values():
-            makers = self._all(use.value.makers) - self.at_once - self.doubles
-            if use.value.bits & _WIDE:
-                # It may also hold a double's word, from another path of a lane: not repaired here.
-                out |= makers
+            # It may also hold a double's word, from another path of a lane: not repaired here.
+            wide = bool(use.value.bits & _WIDE)
+            if wide or not use.movable or not _curable(use.value.bits):
+                never |= use.value.makers
                 continue
-            kept = use.movable and bool(_curable(use.value.bits))
-            if not kept or sum(where[n] for n in makers) < use.weight:
+            found = reach.lighter(use.value.makers, where, use.weight)
+            if found is None:
+                continue
+            makers, weight = found
+            if weight < use.weight:
                 out |= makers
             elif len(makers) == 1:
                 (maker,) = makers
                 alone[maker] = alone.get(maker, 0) + use.weight
+        out |= reach.all(never)
         out |= {maker for maker, weight in alone.items() if weight > where[maker]}
         return out
 
