@@ -124,6 +124,7 @@ def test_registers_that_do_not_fit_are_allocated_again() -> None:
     assert fitted.regs.vtemp_base + wanted <= DEFAULT.vgprs
 
 
+@pytest.mark.sources
 def test_rounds_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     rounds: list[int] = []
 

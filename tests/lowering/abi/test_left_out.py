@@ -58,6 +58,7 @@ def _stored(cubin: Cubin, pointer: int) -> int:
     return int.from_bytes(device.read(out, 4), "little")
 
 
+@pytest.mark.sources
 def test_a_call_of_one_that_was_left_out_traps(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel runs as long as it does not call one."""
     cubin = _module()

@@ -201,6 +201,7 @@ def test_break_changes_the_masks_of_lanes_that_wait() -> None:
     assert found == {"writes a register of an absent lane"}
 
 
+@pytest.mark.sources
 def test_what_is_wrong_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rule that loses lanes refuses its instruction."""
 

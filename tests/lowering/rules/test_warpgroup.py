@@ -125,6 +125,7 @@ def test_one_thread_frees_a_tile_for_four_warps(cubin: Cubin) -> None:
     assert np.array_equal(prepared.translated(), want)
 
 
+@pytest.mark.sources
 @pytest.mark.sweep
 def test_the_warps_of_a_group_must_meet(cubin: Cubin, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without that, the ring's tiles are overwritten before the last warp has read them."""
