@@ -7,10 +7,13 @@ records, a heap); the block's first word identifies the function.  The call beco
 of its own, and its rule (rules/hostcall.py) implements the function.
 runtime_shim/native/cuda/hostcall.cpp makes the blocks, prints the records in the queue and raises
 the error of a failed assertion.
+
+Functions that copy to other blocks' shared memory (:func:`reaches_other_blocks`) have no such word.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -36,6 +39,9 @@ FUNCTIONS: Mapping[str, HostFunction] = {
     "malloc": HostFunction(3, (4, 5), (4, 5)),
     "free": HostFunction(4, (4, 5)),
 }
+# Copies into another block's shared memory, on sm_120: what cp.async.bulk with .shared::cluster
+# calls if the address is not in the block's own, which ptxas's code tests.
+_REMOTE = re.compile(r"__cuda_syscall_cp_async_bulk_\w*unicast")
 ARGUMENTS = 256  # bytes kept of a printf's arguments: 32 of 8 bytes, CUDA's limit
 
 
@@ -44,11 +50,20 @@ def functions_of(kernel: Kernel) -> tuple[str, ...]:
     return tuple(name for name in dict.fromkeys(kernel.externs) if name in FUNCTIONS)
 
 
+def reaches_other_blocks(name: str) -> bool:
+    """Whether a driver's function copies to another block's shared memory.  Clusters have one block
+    here, so that a call is never executed; it becomes a trap."""
+    return _REMOTE.fullmatch(name) is not None
+
+
 def as_instructions(kernel: Kernel, ins: Instruction) -> Instruction:
     """A call of one of these functions as its own instruction; other instructions unchanged."""
     if ins.mnemonic != "CALL" or ins.offset not in kernel.syscall_offsets:
         return ins
     direct = kernel.host_calls.get(ins.offset)
+    if kernel.externs and all(map(reaches_other_blocks, kernel.externs)) and direct is None:
+        operand = Name(0, kernel.externs[0])
+        return replace(ins, mnemonic=MNEMONIC, operands={"function": operand})
     if direct is not None:
         name, word = direct
         called = FUNCTIONS[name]

@@ -58,10 +58,11 @@ def constant_banks(cubin: Cubin, constant2: bytes, device: EmulatedDevice) -> di
     images = {n: bytearray(cubin.sections.get(n, b"").ljust(s, b"\0")) for n, s in sizes.items()}
     places = {n: device.alloc(len(image)) for n, image in images.items() if image}
     variables = {g.name: places[g.section] + g.offset for g in cubin.globals if g.section in places}
+    of_driver = {name for k in cubin.kernels for name in k.externs}
     relocs = [(r.section, r.offset, r.symbol, r.addend) for r in cubin.relocs]
     relocs += [(BANK4, offset, symbol, addend) for (symbol, addend), offset in words.items()]
     for section, offset, symbol, addend in relocs:
-        if section in images:
+        if section in images and symbol not in of_driver:
             value = (functions if symbol in functions else variables)[symbol] + addend
             images[section][offset : offset + 8] = value.to_bytes(8, "little")
     for name, place in places.items():

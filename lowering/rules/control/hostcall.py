@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from sassxlate.disasm.rdna3.instruction import I, Inst, LabelRef, S, V
 from sassxlate.disasm.sass.instruction import Label, Name, Reg
-from sassxlate.lowering.abi.hostcalls import FUNCTIONS
+from sassxlate.lowering.abi.hostcalls import FUNCTIONS, reaches_other_blocks
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
 from sassxlate.lowering.rules.control.blocks import add_below, address_at, argument, put
 from sassxlate.lowering.rules.control.printing import assertfail, vprintf
@@ -27,6 +27,7 @@ from sassxlate.lowering.rules.memory.memory import add64, wait_all
 from sassxlate.lowering.rules.rule import Rule, knowing
 from sassxlate.lowering.target import EXEC, OFF, VCC, ZERO
 
+TRAP_OTHER_BLOCK = 0x59  # trap id: a copy into the shared memory of another block of a cluster
 HEAD = 64
 HEADER, FREE_AT = 16, 32
 NEXT, END, CHARGED, LIMIT = 8, 16, 24, 40  # offsets in the heap
@@ -72,6 +73,9 @@ def hostcall(c: RuleEmitter) -> None:
     If a kernel has several calls, printf's code is placed after it, and is called.
     """
     known = c.ins.get("function")
+    if isinstance(known, Name) and reaches_other_blocks(known.name):
+        _copy_to_another_block(c)
+        return
     names = [name for name in FUNCTIONS if name in c.k.externs]
     if isinstance(known, Name):
         names = [known.name]
@@ -96,6 +100,14 @@ def hostcall(c: RuleEmitter) -> None:
             c.mark(skip)
         # The next comparison is for all calling lanes, not only for those already served.
         c.raw(Inst("s_mov_b32", (EXEC, save)))
+
+
+def _copy_to_another_block(c: RuleEmitter) -> None:
+    """A trap, if any lane calls it."""
+    skip = c.k.label("Lown")
+    c.branch("s_cbranch_execz", skip)
+    c.raw(Inst("s_trap", (), imm=TRAP_OTHER_BLOCK))
+    c.mark(skip)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ const char *trap_text(uint64_t number) {
     case 0x56: return " (a reduction by a tensor map of a type that has no such operation)";
     case 0x57: return " (a call through a pointer to one of so many functions that they were not translated with the kernel)";
     case 0x58: return " (a read of multicast memory, of which there is none)";
+    case 0x59: return " (a copy into the shared memory of another block of a cluster: clusters have one block)";
     default: return "";
   }
 }

@@ -9,7 +9,7 @@ import pytest
 
 from sassxlate.disasm.containers.values import Cubin, Function, Reloc
 from sassxlate.disasm.sass.codec.assembler import assemble_listing
-from sassxlate.errors import EmulatorError
+from sassxlate.errors import EmulatorError, LoweringError
 from sassxlate.lowering.abi import link
 from sassxlate.lowering.emulate.runner import EmulatedDevice, run_code_object
 from sassxlate.lowering.pipeline import translate_kernel
@@ -80,3 +80,20 @@ def test_multicast_memory_traps() -> None:
     assert _stored(cubin, 0) == 0x11
     with pytest.raises(EmulatorError, match="0x58"):
         _stored(cubin, 1)
+
+
+def test_a_copy_to_another_block_traps() -> None:
+    """The call with which sm_120's code copies to shared memory that is not its block's."""
+    cubin = load("lane_flags", 90)
+    (kernel,) = cubin.kernels
+    code = _code(KERNEL)
+    call = 16 * [line.startswith("CALL") for line in KERNEL.splitlines()].index(True)
+    name = "__cuda_syscall_cp_async_bulk_unicast"
+    kernel = replace(kernel, code=code, relocs=(), externs=(name,), syscall_offsets=(call,))
+    cubin = replace(cubin, kernels=(kernel,))
+    assert _stored(cubin, 0) == 0x11
+    with pytest.raises(EmulatorError, match="0x59"):
+        _stored(cubin, 1)
+    cubin = replace(cubin, kernels=(replace(kernel, externs=(name, "vprintf")),))
+    with pytest.raises(LoweringError, match=name):
+        _stored(cubin, 0)
