@@ -132,7 +132,7 @@ def _after(cubin: Cubin, keys: Mapping[str, str]) -> object:
     for step in PASSES:
         value = step.run(value)
         if isinstance(value, Linked) and "calls" in keys:
-            calls = frozenset(
+            calls = tuple(
                 at
                 for at in range(0, len(value.kernel.code), 16)
                 if int.from_bytes(value.kernel.code[at : at + 2], "little") & 0xFFF == 0x343

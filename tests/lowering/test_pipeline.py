@@ -36,11 +36,13 @@ def _given(step: pipeline.Pass) -> tuple[object, object]:
     return taken, result
 
 
+@pytest.mark.sources  # compiled functions have no annotations
 def test_each_pass_takes_what_the_one_before_gives() -> None:
     for before, after in pairwise(PASSES):
         assert _given(before)[1] is _given(after)[0], (before.name, after.name)
 
 
+@pytest.mark.sources
 def test_values_are_frozen() -> None:
     for step in PASSES:
         for kind in _given(step):

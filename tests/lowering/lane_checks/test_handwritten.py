@@ -186,6 +186,7 @@ def test_a_call_that_once_lost_lanes() -> None:
     assert found == {"drops a lane by a comparison that it took no part in"}
 
 
+@pytest.mark.sources  # a method of a compiled class takes no stand-in for its object
 def test_break_changes_the_masks_of_lanes_that_wait() -> None:
     """Barriers' masks, one word per lane, are the only register that code writes in other lanes."""
     masks = V(40)
