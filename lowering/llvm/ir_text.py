@@ -92,7 +92,9 @@ class Around:
             return None
         levels = [self._level.get(name) for name in _NAMES.findall(text)]
         known = [level for level in levels if level is not None]
-        return self.enter(fn, text, max(known)) if known and len(known) == len(levels) else None
+        if len(known) != len(levels):
+            return None
+        return self.enter(fn, text, max(known, default=0))  # of constants: before all loops
 
     def enter(self, fn: Function, text: str, level: int = 0) -> str:
         """A scalar's value, computed in so many loops."""
