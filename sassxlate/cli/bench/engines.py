@@ -26,7 +26,7 @@ _ENGINE = click.Choice(("rules", "search", "llvm", "best"))
 )
 @only_option
 @check_option
-@repeat_option(7)
+@repeat_option(9)
 @target_option
 @printing_options()
 def command(
@@ -40,8 +40,9 @@ def command(
 ) -> None:
     """The executables in FOLDER on the emulated device, with two engines' code in turn.
 
-    The first engine's processor time in launches divided by the second's: 2 says that the second's
-    code takes half as long.  Programs with less than a millisecond are shown, not rated.
+    Each runs once; its launches are recorded, and replayed with both codes by as many processes as
+    --repeat says.  The first engine's processor time in launches divided by the second's: 2 says
+    that the second's code takes half as long.
     """
     from sassxlate.bench import engines as bench
 
