@@ -17,6 +17,9 @@ _UNUSED = (
     "dispatch-ptr", "queue-ptr", "implicitarg-ptr", "dispatch-id", "hostcall-ptr", "heap-ptr",
     "multigrid-sync-arg", "default-queue", "completion-action", "lds-kernel-id",
 )  # fmt: skip
+# LLVM's own choice lets all loads of a tile begin first: a matrix product then has 44 vector
+# registers instead of 26, more than the emulated device's host has (docs/performance.md).
+_SCHEDULE = "max-ilp"
 # LLVM 22 makes v_dot4 of ``a * b - c + ...`` with the sign of ``c`` lost (AMDGPU's combine of dot
 # products): it writes none.
 _COMMON = "+wavefrontsize32,+cumode"
@@ -39,6 +42,7 @@ def attributes(lane: Lane, target: Target) -> str:
         "amdgpu-flat-work-group-size": f"1,{most}",
         "amdgpu-lds-size": str(lane.kernel.shared_size + lane.shared_after),
         "amdgpu-ieee": "false",
+        "amdgpu-sched-strategy": _SCHEDULE,
         "denormal-fp-math": "ieee,ieee",
         "denormal-fp-math-f32": "preserve-sign,preserve-sign" if lane.d.flushes else "ieee,ieee",
         "no-trapping-math": "true",
