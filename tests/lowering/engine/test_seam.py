@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from sassxlate import compiled
 from sassxlate.disasm.rdna3.instruction import I, Inst, LabelRef, S, Sp, V
 from sassxlate.errors import ModelError
 from sassxlate.lowering.engine.engine import Engine
@@ -154,7 +155,23 @@ def test_the_rules_code_is_dearer_than_itself() -> None:
     assert report.outcomes["dearer"] == report.questions == report.asked
 
 
+REFUSED: Any = object()
+COMPILED = compiled.state() == "used"
 MOVE = Inst("v_mov_b32", (V(0), I(1)))
+
+
+def _made(kind: Any, *fields: object, **others: object) -> Any:
+    """A value with fields of other types; compiled code refuses them when it is made."""
+    try:
+        return kind(*fields, **others)
+    except TypeError:
+        return REFUSED
+
+
+def _moved(**fields: Any) -> Any:
+    if any(REFUSED is one for one in fields.get("args", ())):
+        return REFUSED
+    return _made(replace, MOVE, **fields)
 
 
 @pytest.mark.parametrize(
@@ -166,23 +183,25 @@ MOVE = Inst("v_mov_b32", (V(0), I(1)))
         ([[MOVE]], "list, not a tuple"),
         (([MOVE],), "a group that is list, not a tuple"),
         (((MOVE, "s_nop"),), "str in the place of an instruction"),
-        (((replace(MOVE, op=cast(Any, 7)),),), "an instruction with a name that is not text"),
-        (((replace(MOVE, imm=cast(Any, "0")),),), "v_mov_b32: a field that is not a number"),
-        (((replace(MOVE, more=(("a", 1),)),),), "v_mov_b32: modifiers that no region has"),
-        (((replace(MOVE, args=cast(Any, [])),),), "v_mov_b32: operands that are not a tuple"),
-        (((replace(MOVE, y=cast(Any, "v_mov_b32")),),), "str in the place of an instruction"),
-        (((replace(MOVE, args=(V(0), S(-1))),),), "v_mov_b32: S(index=-1, n=1) is not an operand"),
-        (((replace(MOVE, args=(V(0), V(1, 0))),),), "v_mov_b32: V(index=1, n=0) is not an operand"),
-        (((replace(MOVE, args=(V(0), I(cast(Any, 1.5)))),),),
+        (((_moved(op=7),),), "an instruction with a name that is not text"),
+        (((_moved(imm="0"),),), "v_mov_b32: a field that is not a number"),
+        (((_moved(more=(("a", 1),)),),), "v_mov_b32: modifiers that no region has"),
+        (((_moved(args=[]),),), "v_mov_b32: operands that are not a tuple"),
+        (((_moved(y="v_mov_b32"),),), "str in the place of an instruction"),
+        (((_moved(args=(V(0), S(-1))),),), "v_mov_b32: S(index=-1, n=1) is not an operand"),
+        (((_moved(args=(V(0), V(1, 0))),),), "v_mov_b32: V(index=1, n=0) is not an operand"),
+        (((_moved(args=(V(0), _made(I, 1.5))),),),
          "v_mov_b32: I(value=1.5) is not an operand"),
-        (((replace(MOVE, args=(V(0), Sp(cast(Any, None)))),),),
+        (((_moved(args=(V(0), _made(Sp, None))),),),
          "v_mov_b32: Sp(name=None, n=1) is not an operand"),
-        (((replace(MOVE, args=(V(0), LabelRef(cast(Any, 1)))),),),
+        (((_moved(args=(V(0), _made(LabelRef, 1))),),),
          "v_mov_b32: LabelRef(name=1) is not an operand"),
-        (((replace(MOVE, args=cast(Any, (V(0), 1))),),), "v_mov_b32: 1 is not an operand"),
+        (((_moved(args=(V(0), 1)),),), "v_mov_b32: 1 is not an operand"),
     ],
 )  # fmt: skip
 def test_malformed(candidate: object, why: str | None) -> None:
+    if COMPILED and candidate == ((REFUSED,),):
+        pytest.skip("compiled code refused it when it was made")
     assert malformed(candidate, 1) == why
 
 
