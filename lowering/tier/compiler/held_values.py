@@ -1,0 +1,137 @@
+"""Keeps free instructions at the ends of branches' arms out of phis.
+
+LLVM's StructurizeCFG moves an instruction that costs nothing (a cast, a part of a vector) out of
+the else arm that gives it to a phi, and takes its value for paths that never went through the arm
+where more than two come together (llvm-project#183792, mended after llvmlite 0.50's version): wrong
+words without an error, programs_s10_0065 of the random kernels.  An instruction of which a copy is
+made at the end of the arm is left where it is, as the copy has a cost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+# What TargetTransformInfo may call free, and calls of it.
+_FREE = frozenset(
+    ("trunc", "zext", "sext", "bitcast", "addrspacecast", "inttoptr", "ptrtoint", "getelementptr",
+     "extractelement", "insertelement", "shufflevector", "extractvalue", "insertvalue", "freeze",
+     "fneg", "fptrunc", "fpext")
+)  # fmt: skip
+_FREE_CALL = "@llvm.fabs."
+_NAME = r'%(?:"[^"]*"|[-\w.$]+)'
+_RESULT = re.compile(rf"  ({_NAME}) = (?:tail )?([a-z]+)\b")
+_PHI = re.compile(
+    rf"  {_NAME} = phi (?:(?:nnan|ninf|nsz|arcp|contract|afn|reassoc|fast) )*([^\[]+) \["
+)
+_INCOMING = re.compile(rf"\[ ({_NAME}), ({_NAME}) \]")
+_LABEL = re.compile(r'("[^"]*"|[-\w.$]+):')
+_TERMINATORS = ("br", "switch", "ret", "unreachable")
+_MANGLED = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}
+_INTEGER = re.compile(r"i(\d+)")
+_VECTOR = re.compile(r"<(\d+) x (\w+)>")
+_POINTER = re.compile(r"ptr(?: addrspace\((\d+)\))?")
+
+
+def _suffix(kind: str) -> str:
+    """A type in the names of overloaded intrinsics.  Raises RuntimeError for one that has no
+    register."""
+    if kind in _MANGLED:
+        return _MANGLED[kind]
+    if kind in ("i16", "i32", "i64"):
+        return kind
+    if found := _VECTOR.fullmatch(kind):
+        return f"v{found[1]}{_suffix(found[2])}"
+    if found := _POINTER.fullmatch(kind):
+        return f"p{found[1] or 0}"
+    raise RuntimeError(f"a value of type {kind} where paths come together")
+
+
+def _copy(value: str, kind: str, number: int) -> tuple[list[str], str, str]:
+    """The lines that copy a value, the copy's name, and the intrinsic's declaration."""
+    name = f"%held.{number}"
+    whole = _INTEGER.fullmatch(kind)
+    wide = kind
+    lines: list[str] = []
+    if whole and kind not in ("i16", "i32", "i64"):
+        if int(whole[1]) > 64:
+            raise RuntimeError(f"a value of type {kind} where paths come together")
+        wide = "i32" if int(whole[1]) < 32 else "i64"
+        lines.append(f"  {name}.a = zext {kind} {value} to {wide}")
+        value = f"{name}.a"
+    function = f"@llvm.amdgcn.softwqm.{_suffix(wide)}"
+    end = name if wide == kind else f"{name}.b"
+    lines.append(f"  {end} = call {wide} {function}({wide} {value})")
+    if wide != kind:
+        lines.append(f"  {name} = trunc {wide} {end} to {kind}")
+    return lines, name, f"declare {wide} {function}({wide})"
+
+
+def _functions(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """The first line and the last of each function's body."""
+    start = 0
+    for at, line in enumerate(lines):
+        if line.startswith("define "):
+            start = at + 1
+        elif line == "}":
+            yield start, at
+
+
+def _free(lines: Sequence[str]) -> frozenset[str]:
+    found = set[str]()
+    for line in lines:
+        if (made := _RESULT.match(line)) and (
+            made[2] in _FREE or (made[2] == "call" and _FREE_CALL in line)
+        ):
+            found.add(made[1])
+    return frozenset(found)
+
+
+def _ends(lines: Sequence[str]) -> dict[str, int]:
+    """By block's name, the place of its terminator."""
+    found: dict[str, int] = {}
+    name = ""
+    for at, line in enumerate(lines):
+        if label := _LABEL.match(line):
+            name = "%" + label[1]
+        elif line.startswith("  ") and line[2:].split(" ", 1)[0] in _TERMINATORS:
+            found.setdefault(name, at)
+    return found
+
+
+def held(text: str) -> str:
+    """A module as LLVM prints it, with a copy of each free instruction's value before a phi.
+
+    Raises RuntimeError for a value that no register holds.
+    """
+    lines = text.split("\n")
+    declared = set[str]()
+    number = 0
+    for start, end in reversed(list(_functions(lines))):
+        body = lines[start:end]
+        free = _free(body)
+        copies: dict[tuple[str, str], str] = {}
+        added: dict[str, list[str]] = {}
+        for at, line in enumerate(body):
+            if not (phi := _PHI.match(line)):
+                continue
+            for value, block in set(_INCOMING.findall(line)):
+                if value not in free:
+                    continue
+                if (value, block) not in copies:
+                    made, name, declaration = _copy(value, phi[1], number)
+                    number += 1
+                    copies[value, block] = name
+                    added.setdefault(block, []).extend(made)
+                    declared.add(declaration)
+                line = line.replace(f"[ {value}, {block} ]", f"[ {copies[value, block]}, {block} ]")
+            body[at] = line
+        places = _ends(body)
+        for block, made in sorted(added.items(), key=lambda item: places[item[0]], reverse=True):
+            body[places[block] : places[block]] = made
+        lines[start:end] = body
+    there = {line.split(" #")[0] for line in lines if line.startswith("declare ")}
+    return "\n".join([*lines, *sorted(declared - there), ""])
+
+
+__all__ = ["held"]
