@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Literal
 
 from sassxlate.disasm.sass.instruction import Const, Instruction, Mem, Pred, Reg, RegRef
-from sassxlate.disasm.sass.semantics.memory.memory import chosen, place, shape, size_of, width_of
+from sassxlate.disasm.sass.semantics.memory.memory import place, shape, size_of, width_of
+from sassxlate.disasm.sass.semantics.memory.wide import chosen
 from sassxlate.disasm.sass.semantics.warp_state import Space
 from sassxlate.lowering.llvm.ir_text import Val, const
 from sassxlate.lowering.tier.lane import Guard, Lane

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from sassxlate.disasm.rdna3.instruction import I, Inst, V
 from sassxlate.disasm.sass.instruction import Instruction, Pred
-from sassxlate.disasm.sass.semantics.memory.memory import chosen
+from sassxlate.disasm.sass.semantics.memory.wide import chosen
 from sassxlate.disasm.sass.semantics.rows import NoSemantics
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
 from sassxlate.lowering.rules.memory.memory import Address, add64, address64, strong

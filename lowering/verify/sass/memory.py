@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Generic, TypeVar
 
 from sassxlate.disasm.sass.instruction import Const, Instruction, Mem, Pred, Reg, RegFile, RegRef
-from sassxlate.disasm.sass.semantics.memory.memory import chosen, place, shape, size_of
+from sassxlate.disasm.sass.semantics.memory.memory import place, shape, size_of
+from sassxlate.disasm.sass.semantics.memory.wide import chosen
 from sassxlate.disasm.sass.semantics.whole_warps import has_meaning
 from sassxlate.disasm.sass.traits import Traits, traits
 from sassxlate.domain.interface import Domain

@@ -43,7 +43,7 @@ namespace {
 constexpr size_t kGuard = 256u << 10;
 // Stacks begin at different lines of a page: otherwise the same places of all of them would share the host's cache sets, and
 // a load would seem to depend on another wave's store to the same place.
-constexpr size_t kColour = 37 * 64;
+constexpr size_t kColour = size_t{37} * 64;
 constexpr size_t kPage = 4096;
 constexpr uint32_t kMxcsrDefault = 0x1f80;
 constexpr uint16_t kX87Default = 0x037f;

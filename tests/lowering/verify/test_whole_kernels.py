@@ -14,7 +14,7 @@ import pytest
 from sassxlate import toolchain
 from sassxlate.disasm.containers.cubin import parse_cubin
 from sassxlate.disasm.containers.values import Cubin
-from sassxlate.disasm.rdna3.instruction import Inst
+from sassxlate.disasm.rdna3.instruction import Inst, V
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.target import DEFAULT, Target
 from sassxlate.lowering.tier import translate
@@ -137,8 +137,9 @@ def test_an_access_of_its_own_is_refuted() -> None:
     """A load whose result nothing reads may fault where SASS loads nothing."""
     pair = _pair("half_pairs")
     n, load_ = next((i, p.inst) for i, p in enumerate(pair.code) if p.inst.op == "global_load_b32")
-    extra = replace(pair.code[n], inst=replace(load_, imm=load_.imm + 64))
-    code = [*pair.code[:n], extra, *pair.code[n:]]  # overwritten by the right one
+    unread = (V(200), *load_.args[1:])
+    extra = replace(pair.code[n], inst=replace(load_, args=unread, imm=load_.imm + 64))
+    code = [*pair.code[:n], extra, *pair.code[n:]]
     found = _on_numbers(replace(pair, code=code))
     assert found is not None
     assert found.where == "access to global that SASS does not make"

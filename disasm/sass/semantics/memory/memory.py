@@ -12,7 +12,8 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sassxlate.disasm.sass.instruction import Const, Imm, Instruction, Mem, Reg, RegFile
+from sassxlate.disasm.sass.instruction import Const, Instruction, Mem, Reg, RegFile
+from sassxlate.disasm.sass.semantics.memory.wide import chosen
 from sassxlate.disasm.sass.semantics.rows import NoSemantics, View
 from sassxlate.disasm.sass.semantics.warp_state import (
     LANES,
@@ -63,18 +64,6 @@ class AccessShape:
 def size_of(ins: Instruction) -> tuple[int, bool]:
     """Bytes of a load or store, of constants too, and whether they are extended with their sign."""
     return next((_SIZES[m] for m in ins.modifiers if m in _SIZES), (4, False))
-
-
-def chosen(ins: Instruction) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The words of 256 bits that go to Rd, and to Rd2, or come from Rb and Rb2: the mask's bits,
-    which compilers clear where a word is not used.  Raises NoSemantics for a store of some alone.
-    """
-    mask = ins.get("mask")
-    bits = mask.value if isinstance(mask, Imm) else 0xFF
-    if SPACES[ins.mnemonic][1] and bits != 0xFF:
-        raise NoSemantics("a store of some of eight words")
-    words = [i for i in range(8) if bits >> i & 1]
-    return tuple(i for i in words if i < 4), tuple(i for i in words if i >= 4)
 
 
 def shape(ins: Instruction) -> AccessShape:
