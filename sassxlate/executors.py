@@ -322,6 +322,16 @@ def _served(
             yield Done(out.pop(future), result)
 
 
+def _lost_by_dask(error: BaseException) -> bool:
+    """Whether Dask's executor failed, and not the job: when the worker that has a result dies
+    before the client looks at its state, the executor takes the result for an error (distributed
+    2026.8)."""
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    return at is not None and at.tb_frame.f_globals.get("__name__") == "distributed.cfexecutor"
+
+
 def _in_cluster(
     place: Place,
     address: str,
@@ -359,6 +369,11 @@ def _in_cluster(
                         done: Done[Job, Result] = Done(job, future.result())
                     except killed:
                         done = Done(job, None, lost=True)
+                    except TypeError as error:
+                        if not _lost_by_dask(error):
+                            raise
+                        out[pool.submit(_on_cluster, terms, function, job)] = job
+                        continue
                     yield done
         except (CancelledError, OSError) as error:
             message = f"the Dask scheduler at {address} went away: {error or 'work was cancelled'}"

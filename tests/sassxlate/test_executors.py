@@ -3,6 +3,7 @@ is lost when a worker is killed."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shutil
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -70,6 +72,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         for process in (worker, scheduler):
             process.wait(LIMIT_S)
         log.close()
+
+
+def _unpacks_a_number(job: Any) -> int:
+    first, second = job
+    return int(first) + int(second)
 
 
 def _square(number: int) -> int:
@@ -152,6 +159,33 @@ def test_a_killed_worker_loses_nothing(
     assert (tmp_path / "killed").exists()
     assert sorted(done.result if done.result is not None else -1 for done in found) == [*range(12)]
     assert not any(done.lost for done in found)
+
+
+def test_a_result_that_dask_loses_is_computed_again(
+    cluster: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its executor unpacks a result as an error when the worker that had it is gone by then."""
+    module = importlib.import_module("distributed.cfexecutor")
+    submit = module.ClientExecutor.submit
+    given: list[Any] = []
+
+    def loses_the_first(self: Any, *work: Any) -> Any:
+        given.append(work)
+        if len(given) > 1:
+            return submit(self, *work)
+        lost: Future[int] = Future()
+        try:
+            exec("typ, exc, tb = 1", {"__name__": module.__name__})
+        except TypeError as error:
+            lost.set_exception(error)
+        return lost
+
+    monkeypatch.setattr(module.ClientExecutor, "submit", loses_the_first)
+    found = list(work_through(Place(cluster=cluster), _square, range(4)))
+    assert sorted(done.result or 0 for done in found) == [0, 1, 4, 9]
+    assert len(given) == 5
+    with pytest.raises(TypeError, match="unpack"):
+        list(work_through(Place(cluster=cluster), _unpacks_a_number, range(2)))
 
 
 def test_a_job_that_kills_every_process_is_lost() -> None:

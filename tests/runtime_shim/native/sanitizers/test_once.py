@@ -24,7 +24,7 @@ def build():
         time.sleep(0.3)
         print("end", file=out, flush=True)
 once(Path(sys.argv[1]), "asan", build)
-assert log.read_text().endswith("end\\n")
+assert "end" in log.read_text()  # another may have begun since
 """
 
 
