@@ -60,7 +60,9 @@ def _postorder(after: Successors, start: int) -> list[int]:
     return order
 
 
-def components(nodes: Iterable[int], after: Sequence[Iterable[int]]) -> list[frozenset[int]]:
+def components(
+    nodes: Iterable[int], after: Sequence[Iterable[int]] | Mapping[int, Iterable[int]]
+) -> list[frozenset[int]]:
     """The strongly connected components of the graph that ``nodes`` and the edges between them
     are, each after those that it leads to.  By Tarjan."""
     inside = sorted(set(nodes))

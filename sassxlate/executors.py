@@ -40,6 +40,7 @@ Result = TypeVar("Result")
 _CONNECT_S = 10
 _ADDRESS = re.compile(r"(?:tcp|tls)://(\[[^]]+\]|[^:/\s]+):(\d+)")
 _AHEAD = 2  # jobs handed out per process, so that none waits for the next
+_DASK_LOSES = 5  # results of one job, before it counts as lost
 _END_S = 5.0  # for a job to end what it started, once the work is given up
 
 
@@ -350,6 +351,7 @@ def _in_cluster(
         # Each job counts, even if two are equal: pure functions' results would be shared.
         pool: Executor = client.get_executor(pure=False)
         out: dict[Future[Result], Job] = {}
+        again: dict[Future[Result], int] = {}  # of jobs that Dask lost: how often
         ended = False
         try:
             while not ended or out:
@@ -372,8 +374,12 @@ def _in_cluster(
                     except TypeError as error:
                         if not _lost_by_dask(error):
                             raise
-                        out[pool.submit(_on_cluster, terms, function, job)] = job
-                        continue
+                        times = again.pop(future, 0) + 1
+                        if times < _DASK_LOSES:
+                            future = pool.submit(_on_cluster, terms, function, job)
+                            out[future], again[future] = job, times
+                            continue
+                        done = Done(job, None, lost=True)
                     yield done
         except (CancelledError, OSError) as error:
             message = f"the Dask scheduler at {address} went away: {error or 'work was cancelled'}"

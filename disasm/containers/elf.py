@@ -41,7 +41,7 @@ _RELA = struct.Struct("<QQq")
 _U32 = struct.Struct("<I")
 
 # A name may be part of another, but many long names that share bytes would exhaust memory.
-_NAMES_RATIO = 16  # characters of all names, for each byte of the file
+NAMES_RATIO = 16  # characters of all names, for each byte of the file
 _MAX_NAME = 1 << 16  # bytes of one symbol's or section's name; the longest seen has 11 kB
 
 
@@ -211,7 +211,7 @@ class Elf:
         rows, names = self._headers
         cuda = self.machine == EM_CUDA
         found: list[Section] = []
-        left = _NAMES_RATIO * len(self.data)
+        left = NAMES_RATIO * len(self.data)
         for index, row in enumerate(rows):
             name, kind, flags, addr, offset, size, link, info, align, entsize = row
             place = self._shoff + index * SHDR.size
@@ -269,7 +269,7 @@ class Elf:
         names = self.sections[table.link].data
         wide = self._wide_indices(table)
         found: list[ElfSymbol] = []
-        left = _NAMES_RATIO * len(self.data)
+        left = NAMES_RATIO * len(self.data)
         for number, row in enumerate(SYM.iter_unpack(table.data)):
             name, info, other, shndx, value, size = row
             if shndx == SHN_XINDEX and 4 * number + 4 <= len(wide):

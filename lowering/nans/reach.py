@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+from sassxlate.cfg.dominators import components
+
 
 class Reach:
     """Of a graph of such places, what can be reached, each part of it looked at once.
 
     ``inputs`` has what comes into a place, a negative number: makers, which are not negative, and
-    other places.  Makers in ``left_out`` do not count.  Places of a cycle reach the same makers
-    and are one; a place that one thing comes into is that thing; and two that the same comes into
-    are one.  What is left branches everywhere, so that a search soon finds several makers.
+    other places.  Makers in ``left_out`` do not count.  The places of a cycle reach the same makers
+    and are merged; a place with a single input is replaced by that input; places with equal inputs
+    are merged.  What is left branches everywhere, so that a search soon finds several makers.
     """
 
     def __init__(self, inputs: Mapping[int, Collection[int]], left_out: Collection[int]) -> None:
@@ -80,43 +82,24 @@ class Reach:
         return frozenset(found), total
 
     def _reduce(self, root: int) -> None:
-        """Finds what stands for a place and all that come into it (Tarjan's algorithm)."""
-        order = {root: 0}
-        low = {root: 0}
-        stack = [root]
-        work = [(root, self._places(root))]
+        """Finds what stands for a place and all that come into it."""
+        places: dict[int, list[int]] = {}
+        work = [root]
         while work:
-            node, left = work[-1]
-            if left:
-                one = left.pop()
-                if one in self._heads:
-                    continue
-                if one in order:
-                    low[node] = min(low[node], order[one])
-                else:
-                    order[one] = low[one] = len(order)
-                    stack.append(one)
-                    work.append((one, self._places(one)))
-                continue
-            work.pop()
-            if work:
-                parent = work[-1][0]
-                low[parent] = min(low[parent], low[node])
-            if low[node] == order[node]:
-                at = _last(stack, node)
-                self._close(stack[at:])
-                del stack[at:]
+            node = work.pop()
+            if node not in places:
+                new = [one for one in self._inputs[node] if one < 0 and one not in self._heads]
+                places[node] = new
+                work += new
+        for part in components(places, places):
+            self._close(part)
 
-    def _places(self, node: int) -> list[int]:
-        return [one for one in self._inputs[node] if one < 0]
-
-    def _close(self, members: list[int]) -> None:
+    def _close(self, members: frozenset[int]) -> None:
         """Finds what stands for the places of a cycle, or a place alone."""
-        inside = set(members)
         found: set[int] = set()
         for member in members:
             for one in self._inputs[member]:
-                if one not in inside:
+                if one not in members:
                     head = self.head(one)
                     if head is not None:
                         found.add(head)
@@ -125,17 +108,10 @@ class Reach:
             (stands,) = found
         elif found:
             key = frozenset(found)
-            stands = self._same.setdefault(key, members[0])
+            stands = self._same.setdefault(key, min(members))
             self._below[stands] = key
         for member in members:
             self._heads[member] = stands
-
-
-def _last(stack: list[int], node: int) -> int:
-    at = len(stack) - 1
-    while stack[at] != node:
-        at -= 1
-    return at
 
 
 __all__ = ["Reach"]

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from sassxlate.cli.dataset_options import (
+    COMMON,
+    EVERY,
+    QUESTIONS,
+    chosen_settings,
+    cores_of,
+    place_of,
+)
+from sassxlate.cli.dataset_progress import Shown
 from sassxlate.cli.grammar import Command, Group
 from sassxlate.cli.options import (
     arches_option,
@@ -19,103 +26,14 @@ from sassxlate.cli.options import (
     printing_options,
 )
 from sassxlate.cli.verdicts import require_solver
-from sassxlate.errors import EXIT_NEGATIVE, ModelError, SassxlateError
-from sassxlate.notes import note, shows_progress
+from sassxlate.errors import EXIT_NEGATIVE
+from sassxlate.notes import note
 from sassxlate.output import print_json
-
-if TYPE_CHECKING:
-    from sassxlate.executors import Place
-    from sassxlate.llm.dataset.build import DatasetSettings, Progress
-    from sassxlate.llm.dataset.generate.generate import Made
-    from sassxlate.llm.dataset.improve import Progress as Round
 
 
 @click.group(cls=Group, short_help="Build the dataset of proved pairs that the model learns from")
 def command() -> None:
     """Build pairs of a SASS region in canonical form and the cheapest proved RDNA3 for it."""
-
-
-def _shard(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[int, int]:
-    del ctx, parameter
-    first, _, of = text.partition("/")
-    if not (first.isdigit() and of.isdigit() and 0 <= int(first) < int(of)):
-        raise click.BadParameter("K/N with K from 0 to N - 1")
-    return int(first), int(of)
-
-
-def _settings(
-    seed: int,
-    valid: float,
-    test: float,
-    *,
-    search: bool = True,
-    lifted: bool = False,
-    walks: int = 0,
-    longest: int | None = None,
-    macros: bool = False,
-    every: bool = False,
-) -> DatasetSettings:
-    from sassxlate.llm.dataset.build import DatasetSettings
-    from sassxlate.runtime_shim.cache.verdicts import verdict_tag
-
-    if valid + test >= 1:
-        raise click.UsageError("--valid and --test leave nothing to train on")
-    made = DatasetSettings(
-        seed, valid, test, search, lifted, walks, tag=verdict_tag(), macros=macros, every=every
-    )
-    return made if longest is None else replace(made, longest=longest)
-
-
-_share = click.FloatRange(0, 0.9)
-_every = click.option(
-    "--every-arch", "every", is_flag=True,
-    help="Train on sm_75 to sm_120, not only on those up to sm_90.",
-)  # fmt: skip
-_questions: list[Callable[[Any], Any]] = [
-    click.option(
-        "--longest", type=click.IntRange(1, 256), metavar="N",
-        help="Most SASS instructions of a question, macros apart (8).",
-    ),
-    click.option(
-        "--macros/--no-macros", default=False, help="Questions have macros in words, too."
-    ),
-    _every,
-]  # fmt: skip
-_common = [
-    jobs_option(),
-    click.option("--seed", default=0, show_default=True, help="Seed for splits and kernels."),
-    click.option(
-        "--valid",
-        default=0.01,
-        show_default=True,
-        type=_share,
-        help="Share of the programs held out for `train` to measure on.",
-    ),
-    click.option(
-        "--test",
-        default=0.05,
-        show_default=True,
-        type=_share,
-        help="Share of the programs held out for `eval`.",
-    ),
-    click.option("--limit-seconds", type=float, help="Start no new work after this many seconds."),
-    click.option(
-        "--shard", default="0/1", metavar="K/N", callback=_shard, help="Do only part K of N."
-    ),
-]
-
-
-def _cores(jobs: int) -> int:
-    from sassxlate.processes import cores
-
-    return jobs if jobs > 0 else cores()
-
-
-def _place(jobs: int, cluster: str | None) -> Place:
-    from sassxlate.executors import Place
-    from sassxlate.runtime_shim.cache.verdicts import verdict_tag
-
-    return Place(_cores(jobs), cluster, verdict_tag)
 
 
 @command.command(
@@ -178,18 +96,18 @@ def build(
     from sassxlate.llm.dataset.build import build as run
     from sassxlate.llm.dataset.files import finish
 
-    settings = _settings(
+    settings = chosen_settings(
         seed, valid, test, search=search, lifted=lifted, walks=walks, longest=longest,
         macros=macros, every=every,
     )  # fmt: skip
     wanted = frozenset(parse_arch(a)[0] for a in arches) or None
     terms = dict(_licence(text) for text in licences)
-    show = _Shown()
+    show = Shown()
     progress = run(
         folder,
         sources,
         settings,
-        place=_place(jobs, cluster),
+        place=place_of(jobs, cluster),
         arches=wanted,
         limit_s=limit_seconds,
         shard=shard,
@@ -256,15 +174,15 @@ def generate(
     fast math; held-out programs for sm_75 to sm_120. Needs nvcc and ptxas (CUDA 13) on PATH."""
     from sassxlate.llm.dataset.generate.generate import generate as run
 
-    settings = _settings(seed, valid, test, every=every)
-    show = _Shown(len(range(shard[0], count, shard[1])))
+    settings = chosen_settings(seed, valid, test, every=every)
+    show = Shown(len(range(shard[0], count, shard[1])))
     good, bad = run(
         folder,
         seed,
         count,
         settings,
         kernels=kernels,
-        place=_place(jobs, cluster),
+        place=place_of(jobs, cluster),
         limit_s=limit_seconds,
         shard=shard,
         told=show.generated,
@@ -323,7 +241,7 @@ def tokens(
     for old in () if "valid" in wanted or split else output.glob("valid-*.tokens"):
         old.unlink()  # of programs that may now be in the training split
     for name in wanted:
-        write_tokens(folder, output, name, limit, told, _cores(jobs))
+        write_tokens(folder, output, name, limit, told, cores_of(jobs))
     if form == "json":
         print_json("dataset-tokens", {"written": written})
 
@@ -392,14 +310,14 @@ def improve(
 
     chosen = rounds.questions(folder, questions, seed)
     name = rounds.name_of(model)
-    show = _Shown()
+    show = Shown()
     progress = rounds.improve(
         folder,
         chosen,
         rounds.model_sampler(model, samples, seed, device, temperature),
         by=name,
         tag=verdict_tag(),
-        jobs=_cores(jobs),
+        jobs=cores_of(jobs),
         limit_s=limit_seconds,
         unproved=unproved,
         told=show.improved,
@@ -413,54 +331,12 @@ def improve(
         click.echo(f"{key} {value}")
 
 
-for _option in reversed(_common):
+for _option in reversed(COMMON):
     build = _option(build)
     generate = _option(generate)
-generate = _every(generate)
-for _option in reversed(_questions):
+generate = EVERY(generate)
+for _option in reversed(QUESTIONS):
     build = _option(build)
-
-
-class _Shown:
-    """A progress line on the terminal, and errors as they come."""
-
-    def __init__(self, total: int = 0) -> None:
-        self.started = time.monotonic()
-        self.last = 0.0
-        self.count, self.total = 0, total
-        self.visible = False
-
-    def _line(self, text: str) -> None:
-        now = time.monotonic()
-        if shows_progress() and now - self.last > 0.2:
-            self.last, self.visible = now, True
-            click.echo(f"\r{text}\x1b[K", err=True, nl=False)
-
-    def clear(self) -> None:
-        if self.visible:
-            self.visible = False
-            click.echo("\r\x1b[K", err=True, nl=False)
-
-    def build(self, p: Progress) -> None:
-        rate = p.rows / max(1e-9, time.monotonic() - self.started)
-        self._line(f"{p.done} of {p.units} units, {p.rows} new pairs, {rate:.0f}/s")
-
-    def improved(self, p: Round) -> None:
-        share = p.saved / max(1, p.before)
-        self._line(
-            f"{p.done} of {p.questions} questions, {p.done / max(1e-9, p.seconds):.0f}/s, "
-            f"{p.counts['accepted']} answers improved, {share:.1%} of cost saved"
-        )
-
-    def failed(self, error: SassxlateError) -> None:
-        self.clear()
-        click.echo(f"sassxlate: {error}", err=True)
-
-    def generated(self, made: Made) -> None:
-        self.count += 1
-        if made.error is not None:
-            self.failed(ModelError(made.error.code, f"{made.name}: {made.error.message}"))
-        self._line(f"{self.count} of {self.total} programs")
 
 
 TOKENS = "tokens"  # the folder in a dataset that `sassxlate train` reads
@@ -535,6 +411,6 @@ def make(
     )
 
 
-for _option in reversed(_questions):
+for _option in reversed(QUESTIONS):
     make = _option(make)
 command.add_command(make)

@@ -1,10 +1,10 @@
 """Keeps free instructions at the ends of branches' arms out of phis.
 
 LLVM's StructurizeCFG moves an instruction that costs nothing (a cast, a part of a vector) out of
-the else arm that gives it to a phi, and takes its value for paths that never went through the arm
-where more than two come together (llvm-project#183792, mended after llvmlite 0.50's version): wrong
-words without an error, programs_s10_0065 of the random kernels.  An instruction of which a copy is
-made at the end of the arm is left where it is, as the copy has a cost.
+the else arm that gives it to a phi.  Where more than two paths meet, it then takes the value for
+paths that never went through the arm (llvm-project#183792, fixed after the LLVM in llvmlite 0.50):
+silently wrong results, seen in the random kernel programs_s10_0065.  An instruction of which a copy
+is made at the end of the arm stays where it is, as the copy has a cost.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _ends(lines: Sequence[str]) -> dict[str, int]:
 def held(text: str) -> str:
     """A module as LLVM prints it, with a copy of each free instruction's value before a phi.
 
-    Raises RuntimeError for a value that no register holds.
+    Raises RuntimeError for a value that no register holds, or text that is not understood.
     """
     lines = text.split("\n")
     declared = set[str]()
@@ -113,9 +113,12 @@ def held(text: str) -> str:
         copies: dict[tuple[str, str], str] = {}
         added: dict[str, list[str]] = {}
         for at, line in enumerate(body):
-            if not (phi := _PHI.match(line)):
+            if " = phi " not in line:
                 continue
-            for value, block in set(_INCOMING.findall(line)):
+            phi = _PHI.match(line)
+            if phi is None:
+                raise RuntimeError(f"a phi of another type: {line.strip()[:80]}")
+            for value, block in dict.fromkeys(_INCOMING.findall(line)):
                 if value not in free:
                     continue
                 if (value, block) not in copies:
@@ -127,6 +130,8 @@ def held(text: str) -> str:
                 line = line.replace(f"[ {value}, {block} ]", f"[ {copies[value, block]}, {block} ]")
             body[at] = line
         places = _ends(body)
+        if not added.keys() <= places.keys():  # a block without a name has no label
+            raise RuntimeError(f"no end of {', '.join(sorted(added.keys() - places.keys()))}")
         for block, made in sorted(added.items(), key=lambda item: places[item[0]], reverse=True):
             body[places[block] : places[block]] = made
         lines[start:end] = body

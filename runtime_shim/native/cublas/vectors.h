@@ -148,7 +148,7 @@ cublasStatus do_iamax(cublasHandle handle, const char *name, int64_t n, const T 
   });
 }
 
-// y = alpha op(A) x + beta y, of arrays that are there.  The host's BLAS multiplies x by alpha first: that overflows, or is a
+// y = alpha op(A) x + beta y, for arrays already checked.  The host's BLAS multiplies x by alpha first: that overflows, or is a
 // NaN (infinity by zero), where alpha times the sum is not.  A and x do not count if alpha is zero, nor y if beta is, not even a NaN.
 template <class T>
 void scaled_gemv(int trans, int64_t m, int64_t n, T alpha, const T *a, int64_t lda, const T *x, int64_t incx, T beta, T *y,

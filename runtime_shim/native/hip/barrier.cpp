@@ -78,8 +78,8 @@ extern "C" __attribute__((visibility("hidden"), used)) SxSwitch sx_barrier_way(S
 // from is that of the wave that arrived last.  Where that is at another barrier, a return would go astray and a jump does
 // not, whose target is foreseen by the branches before it.  rcx: where the other wave returns to; 0 if it was not here.
 // In rounds (Wave::round) all there is to do is to change stacks: the other wave is at the same place of this function, and
-// where its stack pointer is as foreseen (FiberRow), the processor goes on before it has loaded that.  Loads that wait for one
-// another, of the next wave's structure, its fiber, and the registers on its stack, took longer than many waves' work.
+// where its stack pointer is as foreseen (FiberRow), the processor goes on before it has loaded that.  A chain of dependent
+// loads (the next wave's structure, its fiber, the registers on its stack) cost more than the work many waves do between barriers.
 static_assert(offsetof(Wave, regs) == 0 && offsetof(Wave, fiber) == 0x308 && offsetof(Wave, round) == 0x310);
 static_assert(offsetof(Fiber, sp) == 0);
 asm(R"(

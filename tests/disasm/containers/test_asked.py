@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,17 @@ def test_names_are_those_of_every_function() -> None:
         for _, image, cubin in load(path).images():
             names = set(function_names(image))
             assert {code.name for code in (*cubin.kernels, *cubin.functions)} <= names
+
+
+def test_names_within_names_are_bounded() -> None:
+    """A table of nothing but ".text.": each place would be a name up to the end, 4 GB of them."""
+    cubin = bytearray(CUBINS[0].read_bytes())
+    (shoff,) = struct.unpack_from("<Q", cubin, 40)
+    (names,) = struct.unpack_from("<H", cubin, 62)
+    table = b".text." * 40_000
+    struct.pack_into("<QQ", cubin, shoff + 64 * names + 24, len(cubin), len(table))
+    with pytest.raises(ContainerError, match=r"SX0107.*names share bytes"):
+        list(function_names(bytes(cubin) + table))
 
 
 @pytest.mark.parametrize("pattern", ["collatz", "*int*", "_Z7collatz*", "nothing"])

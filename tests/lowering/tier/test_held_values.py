@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import llvmlite.binding as llvm
@@ -10,10 +9,7 @@ import pytest
 
 from sassxlate import toolchain
 from sassxlate.lowering.tier.compiler.held_values import held
-from tools.sweep import plan
-from tools.sweep.__main__ import RUNNER
-from tools.sweep.kernel import Group
-from tools.sweep.run import Settings, lines_of, run_all
+from tests.lowering.tier.sweep_case import line_of
 
 _TRIPLE = "amdgcn-amd-amdhsa"
 _NAME, _SEED = "programs_s10_0065", 10
@@ -93,15 +89,21 @@ def test_a_value_without_a_register() -> None:
         held(_module("i96", "zext i32 %v to i96", "i32"))
 
 
+def test_a_phi_of_an_array() -> None:
+    with pytest.raises(RuntimeError, match="a phi of another type: %r = phi \\[2 x i32"):
+        held(_module("[2 x i32]", "insertvalue [2 x i32] poison, i32 %v, 0", "i32"))
+
+
+def test_a_block_without_a_name() -> None:
+    text = "define void @f(i16 %v) {\n  br label %b\n\nb:\n  %x = zext i16 %v to i32\n"
+    text += "  br label %c\n\nc:\n  %r = phi i32 [ %x, %7 ]\n  ret void\n}\n"
+    with pytest.raises(RuntimeError, match="no end of %7"):
+        held(text)
+
+
 @pytest.mark.sweep
 @pytest.mark.skipif(toolchain.nvcc() is None, reason="no nvcc, no NVIDIA wheels")
 @pytest.mark.parametrize("arch", [75, 90])
 def test_a_switch_whose_ways_give_one_cast(tmp_path: Path, arch: int) -> None:
-    nvcc = toolchain.nvcc()
-    assert nvcc is not None
-    found = (k for g in plan.groups(_SEED, ["programs"]) for k in g.kernels)
-    group = Group("alone", (next(k for k in found if k.name == _NAME),))
-    settings = Settings(tmp_path, nvcc, arch, "O3", RUNNER, engine="llvm")
-    run_all([(group, settings)], time.monotonic() + 600, print)
-    line = lines_of(settings.file)[_NAME]
+    line = line_of(tmp_path, _NAME, arch, shape="programs", seed=_SEED)
     assert (line["t"], line["d"]) == ("llvm", _H100)

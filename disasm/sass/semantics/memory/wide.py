@@ -1,6 +1,6 @@
 """Which registers hold the words of an access of 256 bits (LDG and STG from sm_100 on).
 
-Apart from the other accesses because rules ask it, and start without NumPy.
+A module of its own: rules import it, and must not load NumPy.
 """
 
 from __future__ import annotations

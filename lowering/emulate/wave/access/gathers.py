@@ -111,16 +111,21 @@ def inside(c: Context, table: Table, base: Val, arena: Val, size: Val) -> Val:
 
 def load(c: Context, table: Table, base: Val) -> list[Val]:
     """The active lanes' dwords, of which all are `inside`."""
+    return [Val(_gathered(c, base, "i32", f"{V32} {table.index.ref}", 32), 32, True)]
+
+
+def _gathered(c: Context, base: Val, step: str, offsets: str, width: int) -> str:
+    """The active lanes' elements of ``width`` bits, ``offsets`` of ``step`` from base."""
     fn = c.fn
-    gather = "@llvm.masked.gather.v32i32.v32p0"
-    c.module.declare(f"{V32} {gather}({_PTRS}, {_MASK}, {V32})")
+    out = f"<{LANES} x i{width}>"
+    gather = f"@llvm.masked.gather.v{LANES}i{width}.v{LANES}p0"
+    c.module.declare(f"{out} {gather}({_PTRS}, {_MASK}, {out})")
     start = fn.emit_new(f"inttoptr i64 {base.ref} to ptr")
-    places = fn.emit_new(f"getelementptr i32, ptr {start}, {V32} {table.index.ref}")
+    places = fn.emit_new(f"getelementptr {step}, ptr {start}, {offsets}")
     lanes = fn.emit_new(f"bitcast i32 {c.state.exec_mask().ref} to {_MASK}")
-    got = fn.emit_new(
-        f"call {V32} {gather}({_PTRS} align 4 {places}, {_MASK} {lanes}, {V32} zeroinitializer)"
+    return fn.emit_new(
+        f"call {out} {gather}({_PTRS} align 4 {places}, {_MASK} {lanes}, {out} zeroinitializer)"
     )
-    return [Val(got, 32, True)]
 
 
 # --- pairs --------------------------------------------------------------------------------------
@@ -130,7 +135,7 @@ _EVEN = "%pairs.even"
 
 def _dwords(c: Context, parts: list[str], first: int) -> Val:
     """Each second dword of four vectors, of which one operation takes two at a time.  LLVM would
-    have the lower ones truncated, which takes five of the port that shuffles; so it is not told
+    have the lower ones truncated, which takes five on the shuffle port; so it is not told
     which they are: the function begins by putting their numbers into memory."""
     fn = c.fn
     permute = "@llvm.x86.avx512.vpermi2var.d.512"
@@ -154,14 +159,7 @@ def _dwords(c: Context, parts: list[str], first: int) -> Val:
 def _gather(c: Context, at: Val, base: Val) -> tuple[Val, Val]:
     """The dwords at base + address, and those after them."""
     fn = c.fn
-    gather = "@llvm.masked.gather.v32i64.v32p0"
-    c.module.declare(f"{_V64} {gather}({_PTRS}, {_MASK}, {_V64})")
-    start = fn.emit_new(f"inttoptr i64 {base.ref} to ptr")
-    places = fn.emit_new(f"getelementptr i8, ptr {start}, {_V64} {at.ref}")
-    lanes = fn.emit_new(f"bitcast i32 {c.state.exec_mask().ref} to {_MASK}")
-    got = fn.emit_new(
-        f"call {_V64} {gather}({_PTRS} align 4 {places}, {_MASK} {lanes}, {_V64} zeroinitializer)"
-    )
+    got = _gathered(c, base, "i8", f"{_V64} {at.ref}", 64)
     flat = fn.emit_new(f"bitcast {_V64} {got} to <64 x i32>")
     parts: list[str] = []
     for part in range(4):
