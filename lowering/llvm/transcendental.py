@@ -110,50 +110,90 @@ def _short(d: LlvmLanes, fn: Approximation, a: Val) -> Val:
     return out if out.width == wide else d.float_convert("fptrunc", out, wide)
 
 
-# (1 - e) ** -1/2 is 1 + e times the series of these.
-_ROOT = [1 / 2, 3 / 8, 5 / 16, 35 / 128]
+def _f32(x: float) -> Val:
+    import struct
+
+    return const(int.from_bytes(struct.pack("<f", x), "little"), 32)
+
+
+# The hosts' estimates of 1 / sqrt(x) of binary32 by ISA: function, arguments after the vector,
+# lanes.  AVX-512's is relatively within 2 ** -14, AVX2's within 1.5 * 2 ** -12.
+_ESTIMATES = {
+    True: ("@llvm.x86.avx512.rsqrt14.ps.512", ("<16 x float> zeroinitializer", "i16 -1"), 16),
+    False: ("@llvm.x86.avx.rsqrt.ps.256", (), 8),
+}
 
 
 def _estimate(d: LlvmLanes, x: Val) -> Val:
-    """AVX-512's estimate of 1 / sqrt(x) of binary64, relatively within 2 ** -14."""
-    part, whole, name = "<8 x double>", "<32 x double>", "@llvm.x86.avx512.rsqrt14.pd.512"
-    d.fn.module.declare(f"{part} {name}({part}, {part}, i8)")
+    name, others, lanes = _ESTIMATES[d.avx512]
+    part, whole = f"<{lanes} x float>", f"<{LANES} x float>"
+    d.fn.module.declare(
+        f"{part} {name}({', '.join([part, *(o.rsplit(' ', 1)[0] for o in others)])})"
+    )
     text, parts = d.as_float(x, True), list[str]()
-    for first in range(0, LANES, 8):
-        index = ", ".join(f"i32 {first + i}" for i in range(8))
-        eight = d.fn.emit(f"shufflevector {whole} {text}, {whole} poison, <8 x i32> <{index}>")
-        parts.append(
-            d.fn.emit(f"call {part} {name}({part} {eight}, {part} zeroinitializer, i8 -1)")
+    for first in range(0, LANES, lanes):
+        index = ", ".join(f"i32 {first + i}" for i in range(lanes))
+        piece = d.fn.emit(
+            f"shufflevector {whole} {text}, {whole} poison, <{lanes} x i32> <{index}>"
         )
+        parts.append(d.fn.emit(f"call {part} {name}({', '.join([f'{part} {piece}', *others])})"))
     while len(parts) > 1:
         count = 2 * LANES // len(parts)
-        ty, index = f"<{count // 2} x double>", ", ".join(f"i32 {i}" for i in range(count))
+        ty, index = f"<{count // 2} x float>", ", ".join(f"i32 {i}" for i in range(count))
         parts = [
             d.fn.emit(f"shufflevector {ty} {a}, {ty} {b}, <{count} x i32> <{index}>")
             for a, b in zip(parts[::2], parts[1::2], strict=True)
         ]
-    return d.from_float(parts[0], 64, True)
+    return d.from_float(parts[0], 32, True)
+
+
+def _nearer(d: LlvmLanes, y: Val, e: Val) -> Val:
+    """y / sqrt(1 - e) by the series' terms in e and e * e, rounded once."""
+    square = d.float_op("fmul", e, e)
+    step = d.float_call("fma", square, _f32(3 / 8), d.float_op("fmul", e, _f32(1 / 2)))
+    return d.float_call("fma", y, step, y)
+
+
+def _error(d: LlvmLanes, x: Val, y: Val) -> Val:
+    """1 - x * y * y of y near 1 / sqrt(x), within 2 ** -48 of 1."""
+    high = d.float_op("fmul", x, y)
+    low = d.float_call("fma", x, y, d.float_op("fneg", high))  # exact
+    e = d.float_call("fma", d.float_op("fneg", high), y, _one(32))
+    return d.float_call("fma", d.float_op("fneg", low), y, e)
 
 
 def _rsq(d: LlvmLanes, a: Val) -> Val:
-    """rsq of binary32 in all lanes, the same bits as by a root and a division in binary64, which
-    take longer.
+    """rsq of binary32 in all lanes, correctly rounded, in binary32 alone.
 
-    Of all binary32 numbers none has a reciprocal root nearer than 2 ** -51.74 to the middle of two,
-    relatively; the root and the division err by 2 ** -52 at most, and so does the series, whose
-    sum is wrong by its last rounding, half of that of e, and 2 ** -66 left out.
+    A step makes the host's estimate the nearest number or one beside it.  From each of these
+    three the second step ends at the nearest, of all 2 ** 24 mantissas and exponents' parities
+    (tests/lowering/emulate/test_reciprocal_roots.py), so the bits are those of a root and a
+    division in binary64, whatever the host estimates.
     """
-    x = d.float_convert("fpext", a, 64)
-    y = _estimate(d, x)
-    e = d.float_call("fma", d.float_op("fneg", d.float_op("fmul", x, y)), y, _one(64))
-    better = d.float_call("fma", d.float_op("fmul", y, e), _horner(d, e, _ROOT), y)
+    x, scale = a, None
+    if not d.avx512:  # takes denormals for zeros
+        tiny = d.fcmp("olt", fabs(d, a), _f32(2.0**-126))
+        x = d.select(tiny, d.float_op("fmul", a, _f32(2.0**48)), a)
+        scale = d.select(tiny, _f32(2.0**24), _one(32))
+    estimate = _estimate(d, x)
+    y = estimate
+    # The first step's error may be rounded; its square counts if the estimate has 12 bits only.
+    high = d.float_op("fmul", x, y)
+    e = d.float_call("fma", d.float_op("fneg", high), y, _one(32))
+    if d.avx512:
+        y = d.float_call("fma", d.float_op("fmul", y, _f32(1 / 2)), e, y)
+    else:
+        y = _nearer(d, y, e)
+    y = _nearer(d, y, _error(d, x, y))
+    if scale is not None:
+        y = d.float_op("fmul", y, scale)
     # Of zeros, infinity, NaNs and negative numbers the estimate is the result.
-    usual = d.and_(d.fcmp("ogt", a, const(0, 32)), d.fcmp("olt", a, const(0x7F800000, 32)))
-    return d.float_convert("fptrunc", d.select(usual, better, y), 32)
+    usual = d.ult(d.sub(a, const(1, 32)), const(0x7F7FFFFF, 32))
+    return d.select(usual, y, estimate)
 
 
 def approx(d: LlvmLanes, fn: Approximation, a: Val) -> Val:
-    if fn == "rsq" and a.width == 32 and a.vec and d.avx512:
+    if fn == "rsq" and a.width == 32 and a.vec:
         return _rsq(d, a)
     if fn in ("rcp", "rsq", "sqrt"):
         return _short(d, fn, a)

@@ -89,11 +89,15 @@ def fclass(d: Domain[T], a: T, mask: T) -> T:
     def signed(minus: int, plus: int) -> T:
         return d.select(negative, bit(minus), bit(plus))
 
-    out = signed(3, 8)
+    # Neither of these exponents plus one has another bit than the lowest: 0, and all ones.
+    next_exponent = d.add(a, d.const(1 << m, w))
+    other = d.const(((1 << w - 1) - 1) & ~((2 << m) - 1), w)
+    special = d.eq(d.and_(next_exponent, other), d.const(0, w))
+    out = d.select(inf, signed(2, 9), d.const(0, 1))
     out = d.select(den, signed(4, 7), out)
     out = d.select(zero, signed(5, 6), out)
-    out = d.select(inf, signed(2, 9), out)
-    return d.select(nan, d.select(quiet_bit, bit(1), bit(0)), out)
+    out = d.select(nan, d.select(quiet_bit, bit(1), bit(0)), out)
+    return d.select(special, out, signed(3, 8))
 
 
 def _bitcmp(want: int) -> Fn:

@@ -228,6 +228,8 @@ def _approx(fn: Approximation) -> Fn:
         if always or fp.flush_in:
             a = flush(d, a)
         out = d.approx(fn, a)
+        if fn in ("rsq", "sqrt"):  # never denormal
+            return out
         return flush(d, out) if always or fp.flush_out else out
 
     return meaning

@@ -6,6 +6,8 @@ import math
 import random
 import struct
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from sassxlate.disasm.rdna3.codec.assemble import assemble
@@ -84,3 +86,42 @@ def test_each_result_is_the_nearest(isa: Isa | None) -> None:
         run_image(loaded, Setup(), 1, 32, struct.pack("<Q", row), device)
         got = struct.unpack("<32I", device.read(row, 128))
         assert list(map(hex, got)) == [hex(expected[w]) for w in words[at : at + 32]]
+
+
+_F32 = npt.NDArray[np.float32]
+_F64 = npt.NDArray[np.float64]
+
+
+def _rounded_once(high: _F64, low: _F64) -> _F32:
+    """The binary32 number nearest to a sum, by way of the sum rounded to odd in binary64."""
+    total = high + low
+    other = total - high
+    error = (high - (total - other)) + (low - other)
+    bits = total.view(np.int64)
+    # Of an inexact sum with an even last bit, the neighbour on the error's side.
+    step = np.where((error > 0) == (total > 0), 1, -1)
+    odd = np.where((error != 0) & (bits % 2 == 0), bits + step, bits).view(np.float64)
+    return odd.astype(np.float32)
+
+
+def _second_step(x: _F64, y: _F64) -> _F32:
+    """What `transcendental._nearer` computes in binary32; binary64 holds all but its last sum."""
+    high = (x * y).astype(np.float32).astype(np.float64)
+    low = x * y - high
+    e = (1 - high * y).astype(np.float32).astype(np.float64)
+    e = (e - low * y).astype(np.float32).astype(np.float64)
+    square = (e * e).astype(np.float32).astype(np.float64)
+    step = (square * 0.375 + e * 0.5).astype(np.float32).astype(np.float64)
+    return _rounded_once(y, y * step)
+
+
+@pytest.mark.sweep
+def test_the_second_step_ends_at_the_nearest_from_it_and_from_both_beside_it() -> None:
+    """Of all mantissas and both parities of the exponent."""
+    for first in range(0x3F800000, 0x40800000, 1 << 20):
+        x = np.arange(first, first + (1 << 20), dtype=np.int32).view(np.float32).astype(np.float64)
+        # Right: no root's reciprocal is as near to the middle of two numbers as 2 ** -51.74.
+        nearest = (1 / np.sqrt(x)).astype(np.float32)
+        for beside in (-1, 0, 1):
+            y = (nearest.view(np.int32) + np.int32(beside)).view(np.float32)
+            assert (_second_step(x, y.astype(np.float64)) == nearest).all(), (hex(first), beside)
