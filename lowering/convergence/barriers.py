@@ -58,6 +58,7 @@ class Barriers:
         # A number from a register may be 0, so barrier 0 must be a record like the others.
         self.records_all = any(not isinstance(i.get("barrier"), Imm) for i in every)
         self.whole = [i for i in every if self._is_polled(i) and not self._has_count(i)]
+        self.sums = any(i.has("RED") and self._is_polled(i) for i in every)
         self.area = max(shared_bytes(machine.plan) - PADDING, 0)
         self.begin = SIZE if reserved(machine.plan.cfg) == "begin" else 0
         self.least = KILOBYTE if self.begin else 0
@@ -253,7 +254,7 @@ class Barriers:
         c.raw(Inst("s_add_u32", (record, record, base)))
         at, area, slot = c.to_v(record), c.to_v(base), c.vtemp()
         self._drain(c)
-        if red:
+        if self.sums:
             self._wait_for_readers(c, at)
         generation = self._load(c, at, GENERATION)
         if votes is not None:
@@ -336,7 +337,7 @@ class Barriers:
         red: bool,
     ) -> None:
         """Opens the barrier, unless another wave was faster: the wave that clears the arrivals
-        opens it."""
+        opens it.  Each opening turns to the other sum, which holds that of the last time."""
         total, opened, done = state
         c.mark(opened)
         with c.scope():
@@ -350,6 +351,7 @@ class Barriers:
                 waves = c.stemp()
                 c.raw(Inst("s_lshr_b32", (waves, total, I(5))))
                 self._store(c, at, waves, READERS)
+            if self.sums:  # whether this was a reduction or not: the next may be one
                 self._sum_slot(c, slot, record, generation, 1)
                 self._store(c, slot, ZERO, SUMS)
             self._add(c, at, I(1), GENERATION)

@@ -97,6 +97,29 @@ def test_barrier_that_no_lane_reaches() -> None:
     assert len(actual) == CONTRACTS["dynamic_shared"].out_words
 
 
+def _sums(a: list[int], b: list[int], n: int, grid: int, block: int, out: list[int]) -> None:
+    for first in range(0, grid * block, block):
+        x, y = a[first : first + block], b[first : first + block]
+        bits = [sum(word & 1 for word in x)]
+        bits += [sum(word >> turn & 1 for word in x) for turn in range(n)]
+        low = sum(word & 1 for word in y[:64])
+        high = sum(word >> 1 & 1 for word in (*y[:32], *y[64:96]))
+        for t in range(block):
+            more = [low] * (t < 64) + [high] * (t // 32 in (0, 2))
+            sums = 0
+            for value in (*bits, *more):
+                sums = sums * 5 + value & 0xFFFFFFFF
+            out[first + t] = sums
+
+
+@pytest.mark.parametrize("fuel", [10000, 1])
+def test_sums_of_barriers_that_are_not_all_reductions(fuel: int, tmp_path: Path) -> None:
+    contract = Contract("barrier_sums", _sums, 2, 128, 6, 256)
+    path = _build("barrier_sums", 80, tmp_path, "-O3", folder_of_source=Path(__file__).parent)
+    actual, _ = launch(parse_cubin(path.read_bytes()), contract, seed=0, fuel=fuel)
+    assert contract.differences(actual, contract.expected(*contract.inputs(0))) == []
+
+
 # --- state of barriers ---------------------------------------------------------------------------
 
 
