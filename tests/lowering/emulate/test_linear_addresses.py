@@ -201,9 +201,10 @@ _EDGES = {
 }  # fmt: skip
 
 
-def _access(rng: random.Random, form: str, offset: int) -> _Access:
-    """Lanes in order or nearly so: in the memory, over its end, or around the number where an
-    extension wraps, which lies in its middle then."""
+def _access(rng: random.Random, form: str, offset: int, *, shared: bool = False) -> _Access:
+    """Lanes in order or nearly so, or with one number, or one of each half, if ``shared``: in the
+    memory, over its end, or around the number where an extension wraps, which lies in its middle
+    then."""
     scalar = rng.choice((0, 1, 5, 0x7FFFFFFF, 0x80000000, _FULL, rng.getrandbits(32)))
     if form == "borrow":  # a great one leaves the memory with each lane
         scalar >>= rng.choice((0, 16, 29))
@@ -216,7 +217,8 @@ def _access(rng: random.Random, form: str, offset: int) -> _Access:
     if edge:
         first = edge - rng.choice((32, 16, rng.randrange(33)))
     second = rng.choice((16, 16, 16, 0, rng.randrange(47)))
-    out = [first + i % 16 + i // 16 * second - max(offset, 0) // 4 for i in range(32)]
+    step = 0 if shared and rng.random() < 0.8 else 1
+    out = [first + i % 16 * step + i // 16 * second - max(offset, 0) // 4 for i in range(32)]
     if form == "less_a_constant":
         out = [x + 4 for x in out]  # nothing is before the memory
     if rng.random() < 0.3:
@@ -230,16 +232,17 @@ def _access(rng: random.Random, form: str, offset: int) -> _Access:
 
 
 @pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("name", _FORMS)
-def test_as_each_lane_alone(name: str, isa: Isa) -> None:
+def test_as_each_lane_alone(name: str, shared: bool, isa: Isa) -> None:
     rng, form, lds = random.Random(f"{name} {isa}"), _FORMS[name], name == "ds"
     rows, offset = rng.random() < 0.5, rng.choice((0, 4, 64)) if lds else rng.choice((0, 4, -8))
-    loaded = LoadedImage(_compile(form, lds, rows, offset, isa))
+    loaded = LoadedImage(_compile(form, lds, rows, offset, isa, shared))
     device = EmulatedDevice(1 << 17)
     table = device.alloc(_ROW * len(_NAMES))
     faults = clean = 0
     for _ in range(150):
-        accesses = [_access(rng, name, offset) for _ in _NAMES]
+        accesses = [_access(rng, name, offset, shared=shared) for _ in _NAMES]
         content, registers = rng.randbytes(_SIZE), rng.randbytes(512 * len(_NAMES))
         memory = device.base + device.size - _SIZE
         rowsdata = bytearray()
@@ -289,10 +292,18 @@ def _unknown(_: Flow) -> dict[int, int]:
     return {}
 
 
-def _compile(form: _Form, lds: bool, rows: bool, offset: int, isa: Isa | None) -> HostImage:
-    """As if nothing were known of how the addresses grow."""
+def _equal(flow: Flow) -> dict[int, int]:
+    """As if all lanes loaded from one address."""
+    steps = [step for block in flow.blocks.values() for step in block.steps]
+    return {step.pc: 0 for step in steps if "_load_" in step.inst.op}
+
+
+def _compile(
+    form: _Form, lds: bool, rows: bool, offset: int, isa: Isa | None, shared: bool = False
+) -> HostImage:
+    """As if nothing were known of how the addresses grow, or as if they did not."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lane_strides, "strides", _unknown)
+        patch.setattr(lane_strides, "strides", _equal if shared else _unknown)
         code = _program(form, lds, rows, offset)
         return compile_kernel(code, 0, CompileOptions(isa=isa))
 

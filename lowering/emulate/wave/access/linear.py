@@ -83,18 +83,24 @@ def _before(d: LlvmDomain, value: Val) -> tuple[Step, Val] | None:
     return Step(op, value.width, b), a
 
 
+def chain(d: LlvmDomain, top: Val) -> tuple[Val, list[Step]]:
+    """The vector that a vector is made of, and the operations that make it, the last one first."""
+    root, steps = top, list[Step]()
+    while len(steps) < _STEPS and (found := _before(d, root)) is not None:
+        step, root = found
+        steps.append(step)
+    return root, steps
+
+
 def find(d: LlvmDomain, lo: Val, hi: Val | None, bytes_: int, *, short: bool) -> Linear | None:
     """How the addresses hi:lo, or lo, of accesses side by side are made of a vector; None if they
     are not.  ``short``: addresses of 32 bits whose sums may wrap; others are extended to 64."""
     top = lo if hi is None else d.whole(hi, lo)
     if top is None or not top.vec:
         return None
-    root, steps = top, list[Step]()
+    root, steps = chain(d, top)
     if hi is None and not short:
-        steps.append(Step("zext", 64))
-    while len(steps) < _STEPS and (found := _before(d, root)) is not None:
-        step, root = found
-        steps.append(step)
+        steps.insert(0, Step("zext", 64))
     total = 1
     for step in steps:
         total *= step.factor()
@@ -143,4 +149,4 @@ def vector(c: Context, form: Linear) -> Val:
     return form.of(c.d, form.root)
 
 
-__all__ = ["Linear", "Step", "find", "grows", "starts", "vector"]
+__all__ = ["Linear", "Step", "chain", "find", "grows", "starts", "vector"]

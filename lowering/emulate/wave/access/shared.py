@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sassxlate.lowering.emulate.wave.access import contiguous
+from sassxlate.lowering.emulate.wave.access import contiguous, linear
 from sassxlate.lowering.emulate.wave.context import Context
 from sassxlate.lowering.llvm.ir_text import Val, const, vec_type
 from sassxlate.lowering.target import LANES
@@ -20,14 +20,23 @@ def starts(c: Context, lo: Val, hi: Val | None) -> tuple[Val, list[Val]]:
     """(whether the active lanes of each run have its first lane's address, these addresses, 64 bits
     wide and without the base)."""
     d = c.d
-    lows, vector = contiguous.firsts(c, lo)
-    hit = d.eq(d.splat(lo), d.splat(vector))
-    wide = [d.zext(low, 64) for low in lows]
-    if hi is not None:
-        highs, vector = contiguous.firsts(c, hi)
-        if hi.vec:
-            hit = d.and_(hit, d.eq(hi, vector))
-        wide = [d.concat(high, low) for high, low in zip(highs, lows, strict=True)]
+    top = lo if hi is None else d.whole(hi, lo)
+    root, steps = (lo, []) if top is None or not top.vec else linear.chain(d, top)
+    if steps:  # what is made alike of equal values is equal, and accesses by one root share a test
+        heads, vector = contiguous.firsts(c, root)
+        hit = d.eq(root, d.splat(vector))
+        for step in reversed(steps):
+            heads = [step.of(d, head) for head in heads]
+        wide = [d.zext(head, 64) for head in heads]
+    else:
+        lows, vector = contiguous.firsts(c, lo)
+        hit = d.eq(d.splat(lo), d.splat(vector))
+        wide = [d.zext(low, 64) for low in lows]
+        if hi is not None:
+            highs, vector = contiguous.firsts(c, hi)
+            if hi.vec:
+                hit = d.and_(hit, d.eq(hi, vector))
+            wide = [d.concat(high, low) for high, low in zip(highs, lows, strict=True)]
     exec_ = c.state.exec_mask()
     ok = d.eq(d.or_(d.mask_of(hit), d.not_(exec_)), const(-1, 32))
     return d.and_(ok, d.not_(d.eq(exec_, const(0, 32)))), wide
