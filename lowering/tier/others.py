@@ -101,6 +101,10 @@ def redux(lane: Lane, ins: Instruction) -> None:
     if name in ("min", "max"):
         name = name if ins.has("S32") else f"u{name}"
     value = lane.word("Ra")
+    if name in ("add", "xor"):  # LLVM 22 takes a constant for its own sum (llvm-project#193142)
+        lane.module.declare("i32 @llvm.amdgcn.softwqm.i32(i32)")
+        hidden = lane.fn.emit(f"call i32 @llvm.amdgcn.softwqm.i32(i32 {value.ref})")
+        value = Val(hidden, 32, False)
     ref = lane.intrinsic(
         "i32", f"amdgcn.wave.reduce.{name}.i32", f"i32 {value.ref}, i32 0", "i32, i32 immarg"
     )

@@ -19,9 +19,6 @@ _OPTIONS = (
     "-amdgpu-codegenprepare-break-large-phis=false",
 )
 _LEVEL = 3
-# Of code with masks of lanes, known by the slot of the live ones: with what LLVM adds at level 2,
-# a random kernel was wrong (warps_0272 with 16 registers on sm_90, test_masked_levels.py).
-_MASKED, _MASKED_LEVEL = "%m.live = alloca ", 1
 
 
 @cache
@@ -45,8 +42,7 @@ def object_of(text: str, triple: str, cpu: str, features: str, listed: bool = Fa
     module = llvm.parse_assembly(text)
     module.data_layout = str(machine.target_data)
     module.verify()
-    level = _MASKED_LEVEL if _MASKED in text else _LEVEL
-    options = llvm.create_pipeline_tuning_options(speed_level=level)
+    options = llvm.create_pipeline_tuning_options(speed_level=_LEVEL)
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
     text = held(str(module))
