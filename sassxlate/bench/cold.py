@@ -22,7 +22,8 @@ from sassxlate.lowering.emulate.runner import BaselineKernel, LoadedPack
 from sassxlate.lowering.emulate.stencils import known, pack
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.target import DEFAULT, Target
-from sassxlate.runtime_shim.service import client
+from sassxlate.runtime_shim import paths
+from sassxlate.runtime_shim.service import client, prebuilt
 
 RATE = 3e8  # wave instructions a second in the loop `alu`
 BUILD_US = 10.0  # of CPU time, an RDNA3 instruction
@@ -122,7 +123,17 @@ def _runs(program: Path, repeat: int, tier: str, target: Target, isa: Isa) -> It
     yield Figure(f"{name} warm", "s", tuple(warms))
     more = tuple(max(c - w, 1e-3) for c, w in zip(colds, warms, strict=True))
     limit = MORE_S if tier != "llvm" else None
-    yield Figure(f"{name} cold less warm", "s", more, "less", limit)
+    yield Figure(f"{name} cold less warm", "s", more, "less", limit, pack_note(isa))
+
+
+def pack_note(isa: Isa) -> str:
+    """What makes a cold run take seconds more in a clone whose sources changed since."""
+    if prebuilt.read(paths.library_dir(), isa) is not None:
+        return ""
+    return (
+        "each run makes the stencils first: the pack beside the libraries is missing or of other "
+        "sources (runtime_shim/native/build.sh makes it)"
+    )
 
 
 def measure(
@@ -147,4 +158,4 @@ def measure(
     return figures
 
 
-__all__ = ["measure"]
+__all__ = ["measure", "pack_note"]

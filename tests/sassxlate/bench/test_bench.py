@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from sassxlate.bench.cold import pack_note
 from sassxlate.cli import cli
 from sassxlate.runtime_shim import paths
+from sassxlate.runtime_shim.cache.store import seal
+from sassxlate.runtime_shim.service import prebuilt
 from sassxlate.toolchain import nvdisasm
 from tools.generate import bench_loops
 
@@ -93,6 +96,17 @@ def test_cold(tmp_path: Path) -> None:
         **{f"{k}: to a first wave (CPU)": 10.0
            for k in ("double_math", "uniform_loop", "sum_and_largest", "saxpy")},
     }  # fmt: skip
+
+
+def test_cold_says_that_no_pack_of_stencils_is_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "library_dir", lambda: tmp_path)
+    assert "each run makes the stencils first" in pack_note("avx2")
+    (tmp_path / prebuilt.name_of("avx2")).write_bytes(
+        seal(prebuilt.name_of("avx2"), prebuilt.digest() + b"a pack")
+    )
+    assert not pack_note("avx2")
 
 
 def test_disasm() -> None:
