@@ -97,10 +97,17 @@ class LlvmLanes(ABC):
 
     def is_part(self, a: Val, whole: Val, depth: int = 4) -> bool:
         """Whether the bits of one mask are seen to be among those of another, by how it is made."""
-        if a == whole:
+        if a == whole or a.const == 0:
             return True
+        if not depth:
+            return False
         op, parts = self.origins.get(a.ref, ("", ()))
-        return op == "and" and depth > 0 and any(self.is_part(p, whole, depth - 1) for p in parts)
+        if op == "and" and any(self.is_part(p, whole, depth - 1) for p in parts):
+            return True
+        if op in ("or", "xor") and all(self.is_part(p, whole, depth - 1) for p in parts):
+            return True
+        op, parts = self.origins.get(whole.ref, ("", ()))
+        return op == "or" and any(self.is_part(a, p, depth - 1) for p in parts)
 
     # -- integers -------------------------------------------------------------------------
 

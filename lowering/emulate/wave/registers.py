@@ -10,66 +10,16 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_HI, EXEC_LO, NULL, VCC_HI, VGPRS
 from sassxlate.lowering.emulate.image.abi import WaveLayout
 from sassxlate.lowering.emulate.wave import run
+from sassxlate.lowering.emulate.wave.known_registers import Arm, Cache, End, Older, Vgpr, used_later
 from sassxlate.lowering.llvm.domain import LlvmDomain
 from sassxlate.lowering.llvm.ir_text import Function, Val, const, vec_type
 from sassxlate.lowering.target import LANES
 
 V32 = vec_type(32)
-
-
-@dataclass(slots=True)
-class _Vgpr:
-    """Known values of one VGPR: its whole value, newer values for the lanes that were active when
-    they were written, in order, and the newest one, for the lanes active now.  ``view`` is right in
-    the lanes that are active now, like ``active``, but is merged with the others already: it was
-    written before lanes ended, or in the block before."""
-
-    whole: Val | None = None
-    older: list[tuple[Val, Val]] = field(default_factory=list[tuple[Val, Val]])  # (value, lanes)
-    active: Val | None = None
-    view: Val | None = None
-    dirty: bool = False
-
-    def seen(self) -> Val | None:
-        """What is known of the lanes active now."""
-        if self.active is not None:
-            return self.active
-        return self.view if self.view is not None or self.older else self.whole
-
-
-@dataclass(slots=True)
-class _Cache:
-    vgpr: dict[int, _Vgpr] = field(default_factory=dict[int, _Vgpr])
-    sgpr: dict[int, Val] = field(default_factory=dict[int, Val])
-    dirty: set[int] = field(default_factory=set[int])
-    lanes: dict[int, Val] = field(default_factory=dict[int, Val])
-    scc: Val | None = None
-    scc_dirty: bool = False
-    exec_lanes: Val | None = None
-
-    def passed_on(self) -> _Cache:
-        """What a block knows that nothing but the end of this one leads to."""
-        new = _Cache(sgpr=dict(self.sgpr), scc=self.scc)
-        for i, e in self.vgpr.items():
-            seen = e.seen()
-            if seen is not None:
-                new.vgpr[i] = _Vgpr(view=seen)
-        return new
-
-
-@dataclass(slots=True)
-class _End:
-    """The end of a block, written once the later reads are known."""
-
-    block: int
-    cache: _Cache
-    memo: dict[str, str]
-    line: int  # its index in the function's lines
 
 
 class State:
@@ -78,7 +28,7 @@ class State:
     def __init__(self, fn: Function, d: LlvmDomain) -> None:
         self.fn = fn
         self.d = d
-        self._c = _Cache()
+        self._c = Cache()
         self._made: set[str] = set()
         # In a function that runs several waves, what slots have at their start; and the SGPR with
         # the workgroup's number in its row.
@@ -89,9 +39,15 @@ class State:
         self.first: dict[str, int] = {}
         self.starting = False  # whether the block is the wave's first, and is never entered again
         self.views = False  # whether values stay known where lanes only end, and to a next block
-        self._passed: dict[int, _Cache] = {}  # by the block at whose end it is known
+        self._arm: Arm | None = None
+        # Whether all lanes that the wave began with are active now, as far as the code shows it,
+        # and of which VGPRs the values of other lanes may be looked at (`every_lane`).
+        self.every = False
+        self.kept: frozenset[int] = frozenset()
+        self._new: dict[int, int] = {}  # per block, the VGPRs of which no lane keeps what it had
+        self._passed: dict[int, Cache] = {}  # by the block at whose end it is known
         self._block = 0
-        self._ends: list[_End] = []
+        self._ends: list[End] = []
         # Per block, the VGPRs whose incoming values it uses, one bit each.
         self._uses: dict[int, int] = {}
 
@@ -186,6 +142,10 @@ class State:
     def write_s(self, i: int, value: Val) -> None:
         if i in (NULL, EXEC_HI):
             return
+        if self._arm is not None:
+            self._arm.written.add(i)
+            if i == EXEC_LO and not self.d.is_part(value, self._arm.exec_mask):
+                value = self.d.select(self._arm.cond, value, const(0, 32))
         if i == EXEC_LO:
             self._exec_changes(self.views and self._only_ends_lanes(value))
             self._c.exec_lanes = None
@@ -203,6 +163,30 @@ class State:
     def write_scc(self, value: Val) -> None:
         self._c.scc = value
         self._c.scc_dirty = True
+
+    def begin_arm(self, cond: Val) -> None:
+        """From here on the code is that of an arm which is skipped unless ``cond``: unless a lane
+        is active."""
+        self._arm = Arm(cond, self.exec_mask(), dict(self._c.sgpr), self._c.scc)
+
+    def end_arm(self) -> None:
+        """Scalar registers get back what they had, if the arm was skipped."""
+        arm = self._arm
+        assert arm is not None
+        self._arm = None
+        for i in sorted(arm.written - {EXEC_LO}):
+            new = self._c.sgpr[i]
+            old = arm.sgpr.get(i)
+            if old is None:
+                old = Val(self.fn.emit_new(f"load i32, ptr {self._s_slot(i)}"), 32, False)
+            if not (old.const == 0 and self.d.is_part(new, arm.exec_mask)):
+                self._c.sgpr[i] = self.d.select(arm.cond, new, old)
+        if self._c.scc is not None and self._c.scc != arm.scc and self._c.scc_dirty:
+            old = arm.scc
+            if old is None:
+                self._init("%scc", "i1", None)
+                old = Val(self.fn.emit_new("load i1, ptr %scc"), 1, False)
+            self._c.scc = self.d.select(arm.cond, self._c.scc, old)
 
     def exec_mask(self) -> Val:
         return self.read_s(EXEC_LO)
@@ -226,10 +210,10 @@ class State:
 
     # -- vectors --------------------------------------------------------------------------
 
-    def _entry(self, i: int) -> _Vgpr:
+    def _entry(self, i: int) -> Vgpr:
         e = self._c.vgpr.get(i)
         if e is None:
-            e = self._c.vgpr[i] = _Vgpr()
+            e = self._c.vgpr[i] = Vgpr()
         return e
 
     def read_v(self, i: int) -> Val:
@@ -239,13 +223,13 @@ class State:
             return e.active
         return e.view if e.view is not None else self._whole(i, e)
 
-    def _whole(self, i: int, e: _Vgpr) -> Val:
+    def _whole(self, i: int, e: Vgpr) -> Val:
         """All lanes, with their values when EXEC last changed."""
         if e.whole is None:
             e.whole = Val(self.fn.emit_new(f"load {V32}, ptr {self._v_slot(i)}"), 32, True)
             self._uses[self._block] = self._uses.get(self._block, 0) | 1 << i
-        for value, lanes in e.older:
-            e.whole = self.d.select(lanes, value, e.whole)
+        for old in e.older:
+            e.whole = self.d.select(old.lanes, old.value, e.whole)
         e.older.clear()
         return e.whole
 
@@ -260,6 +244,8 @@ class State:
             raise ValueError(f"v{i}")
         e = self._entry(i)
         e.active, e.view = value, None
+        if self._in_every(i):
+            self._new[self._block] = self._new.get(self._block, 0) | 1 << i
 
     def write_v_all(self, i: int, value: Val) -> None:
         """Writes every lane, regardless of EXEC."""
@@ -267,16 +253,29 @@ class State:
         e.older.clear()
         e.whole, e.active, e.view, e.dirty = self.d.splat(value), None, None, True
 
-    def _merge(self, i: int, e: _Vgpr) -> None:
+    def _merge(self, i: int, e: Vgpr) -> None:
         if e.active is None:
             return
         value = self.d.splat(e.active)
-        if self.exec_mask().const == 0xFFFFFFFF:
+        if self._covers(i):
             e.older.clear()
             e.whole = value
         else:
+            self._replaced(e)
             e.whole = self.d.select(self.exec_lanes(), value, self._whole(i, e))
         e.active, e.view, e.dirty = None, e.active if self.views else None, True
+
+    def _covers(self, i: int) -> bool:
+        """Whether what is written to a VGPR now is all that is ever read of it."""
+        return self._in_every(i) or self.exec_mask().const == 0xFFFFFFFF
+
+    def _in_every(self, i: int) -> bool:
+        return self.every and self._arm is None and i not in self.kept
+
+    def _replaced(self, e: Vgpr) -> None:
+        """Forgets values of lanes that all are active now, as these get another value."""
+        now = self.exec_mask()
+        e.older[:] = [old for old in e.older if not self.d.is_part(old.mask, now)]
 
     def _only_ends_lanes(self, new: Val) -> bool:
         """Whether the lanes of a new EXEC are seen to be among those active now."""
@@ -291,16 +290,17 @@ class State:
     def _exec_changes(self, ends: bool) -> None:
         """From now on, the values written so far belong only to the lanes active until here.
         ``ends``: no lane is active that was not."""
-        for e in self._c.vgpr.values():
+        for i, e in self._c.vgpr.items():
             e.view = e.seen() if ends else None
             if e.active is None:
                 continue
             value = self.d.splat(e.active)
-            if self.exec_mask().const == 0xFFFFFFFF:
+            if self._covers(i):
                 e.older.clear()
                 e.whole = value
             else:
-                e.older.append((value, self.exec_lanes()))
+                self._replaced(e)
+                e.older.append(Older(value, self.exec_mask(), self.exec_lanes()))
             e.active, e.dirty = None, True
 
     # -- block ends -----------------------------------------------------------------------
@@ -309,22 +309,24 @@ class State:
         """Marks where the block's registers are stored to the slots; no access follows in the
         block."""
         self.exec_mask()  # loads must precede the text that `finish` adds
-        self._ends.append(_End(self._block, self._c, dict(self.fn.memo), len(self.fn.lines)))
+        self._ends.append(
+            End(self._block, self._c, dict(self.fn.memo), len(self.fn.lines), self.every)
+        )
         if self.views:
             self._passed[self._block] = self._c.passed_on()
 
     def finish(self, successors: Mapping[int, Sequence[int]]) -> None:
         """Writes the ends of all blocks, once ``successors`` of each block are known.
 
-        A masked write keeps the other lanes, so no write ends a register's live range.
+        A masked write keeps the other lanes, so it does not end a register's live range.
         """
-        later = _used_later(self._uses, successors)
+        later = used_later(self._uses, self._new, successors)
         lines, out, at = self.fn.lines, list[str](), 0
         for end in self._ends:
             out += lines[at : end.line]
             at = end.line
             self.fn.lines, self.fn.memo = out, end.memo
-            self._c = end.cache
+            self._c, self.every = end.cache, end.every
             self._write_back(later[end.block])
         self.fn.lines = out + lines[at:]
 
@@ -345,26 +347,8 @@ class State:
         """Drops the values cached for the last block; ``before`` is the only one that leads here,
         if there is one that has been built."""
         known = self._passed.get(before) if before is not None else None
-        self._c = _Cache() if known is None else known.passed_on()
+        self._c = Cache() if known is None else known.passed_on()
         self._block = block
-
-
-def _used_later(uses: Mapping[int, int], successors: Mapping[int, Sequence[int]]) -> dict[int, int]:
-    """Per block, the registers that a later block uses, one bit each."""
-    before: dict[int, list[int]] = {}
-    for block, following in successors.items():
-        for succ in following:
-            before.setdefault(succ, []).append(block)
-    later = dict.fromkeys(successors, 0)
-    work = list(successors)
-    while work:
-        block = work.pop()
-        wanted = later[block] | uses.get(block, 0)
-        for pred in before.get(block, ()):
-            if wanted & ~later[pred]:
-                later[pred] |= wanted
-                work.append(pred)
-    return later
 
 
 def lane_numbers() -> Val:

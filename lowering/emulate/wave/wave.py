@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from sassxlate.cfg.rdna3_flow import (
@@ -37,6 +37,7 @@ from sassxlate.lowering.emulate.wave import (
 from sassxlate.lowering.emulate.wave.access import limits, memory_helpers
 from sassxlate.lowering.emulate.wave.addresses import adjacent_loads, lane_patterns, lane_strides
 from sassxlate.lowering.emulate.wave.context import Context, Isa
+from sassxlate.lowering.emulate.wave.masks import every_lane, short_arms
 from sassxlate.lowering.emulate.wave.registers import State
 from sassxlate.lowering.emulate.wave.straight import emit_straight
 from sassxlate.lowering.emulate.wave.system import emit_system
@@ -105,6 +106,10 @@ class WaveBuilder:
         # Not where values are to live no longer than a block.
         self.c.state.views = not alone and not options.quick
         self.before = _only_before(flow) if self.c.state.views else {}
+        self.arms = short_arms.arms(flow) if self.c.state.views else {}
+        self.every = every_lane.every_lane(flow) if self.c.state.views else every_lane.EveryLane()
+        self.c.state.kept = self.every.kept
+        self.heads = short_arms.heads(self.arms)
         self.traced = options.trace is not None
         self.turns = options.turns
         self.points = trace_points.by_pc(options.trace or ())
@@ -124,14 +129,26 @@ class WaveBuilder:
         before = modes(self.flow, self.initial)
         self.fn.entry += ["  %executed = alloca i64", "  store i64 0, ptr %executed"]
         self.fn.do(f"br label %b{self.flow.entry}")
+        self.modes = before
         for start in sorted(self.flow.blocks):
-            self._block(self.flow.blocks[start], before.get(start, self.initial))
-        self.c.state.finish({start: b.succs for start, b in self.flow.blocks.items()})
+            if start not in self.heads:
+                self._block(self.flow.blocks[start], before.get(start, self.initial))
+        self.c.state.finish(self._successors())
         if self.runs:
             limits.finish(self.c)
             run.finish(self.fn, self.c.state.workgroup)
         self.fn.finish("wave")
         return self.module
+
+    def _successors(self) -> dict[int, tuple[int, ...]]:
+        """Where the code that begins with a block goes on."""
+        out: dict[int, tuple[int, ...]] = {}
+        for start, block in self.flow.blocks.items():
+            while (arm := self.arms.get(block.start)) is not None and arm.alone:
+                block = self.flow.blocks[arm.next]
+            arm = self.arms.get(block.start)
+            out[start] = block.succs if arm is None else (arm.next,)
+        return {start: succs for start, succs in out.items() if start not in self.heads}
 
     def _refuse(self, found: strict_hazards.Finding) -> None:
         """Stops the wave here, with its first active lane in the report; the code after it is
@@ -154,20 +171,22 @@ class WaveBuilder:
         self.fn.label(f"b{block.start}")
         c = self.c
         c.floats.clear()
-        c.state.start_block(block.start, self.before.get(block.start))
+        before = self.before.get(block.start)
+        c.state.start_block(block.start, None if before is None else self.heads.get(before, before))
         c.state.starting = self.once and block.start == self.flow.entry
+        while (arm := self.arms.get(block.start)) is not None:
+            bits = self._steps(block.start, block.steps[:-1], len(block.steps), bits)
+            self._arm(arm, bits)
+            source = self.flow.blocks[arm.block].steps[-1].pc
+            if not arm.alone:
+                c.state.flush()
+                self._goto(arm.next, source)
+                return
+            self._turn(arm.next, source)
+            block = self.flow.blocks[arm.next]
+            bits = self.modes.get(block.start, self.initial)
         self._last = block.steps[-1]
-        self._execute(len(block.steps))
-        if block.start in self.numbers:
-            self._count(self.numbers[block.start])
-        if self.traced:
-            c.pc = self._pc(block.start)
-            trace_points.emit_budget(c, len(block.steps))
-        if self.shadow is not None:
-            self.shadow.start_block()
-        for step in block.steps:
-            self._step(step, bits)
-            bits = step_mode(bits, step.inst)
+        self._steps(block.start, block.steps, len(block.steps), bits)
         last = block.steps[-1]
         if not self._ends(last.inst.op):
             c.state.flush()
@@ -175,19 +194,53 @@ class WaveBuilder:
                 self._stop(last.pc)  # a condition opaque to LLVM keeps the blocks separate
             self._goto(last.next, last.pc)
 
-    def _execute(self, instructions: int) -> None:
+    def _steps(
+        self, start: int, steps: Sequence[DecodedStep], length: int, bits: ModeBits
+    ) -> ModeBits:
+        """A block's instructions, of which it has ``length``; MODE after them."""
+        c = self.c
+        self._execute(str(length))
+        if start in self.numbers:
+            self._count(self.numbers[start])
+        if self.traced:
+            c.pc = self._pc(start)
+            trace_points.emit_budget(c, length)
+        if self.shadow is not None:
+            self.shadow.start_block()
+        for step in steps:
+            self._step(step, bits)
+            bits = step_mode(bits, step.inst)
+        c.state.every = start in self.every.ends
+        return bits
+
+    def _arm(self, arm: short_arms.Arm, bits: ModeBits) -> None:
+        """Steps that a branch skips if no lane is active."""
+        d, state, length = self.c.d, self.c.state, len(self.flow.blocks[arm.block].steps)
+        goes = d.not_(is_zero(d, state.exec_mask()))
+        times = d.zext(goes, 64)
+        self._execute(d.mul(times, const(length, 64)).ref)
+        if arm.block in self.numbers:
+            self._count(self.numbers[arm.block], times.ref)
+        state.begin_arm(goes)
+        before = state.every
+        for step in arm.steps:
+            self._step(step, bits)
+        state.end_arm()
+        state.every = before and arm.block in self.every.ends
+
+    def _execute(self, instructions: str) -> None:
         """Adds to the wave's executed count, in a host register at almost no cost."""
         old = self.fn.emit_new("load i64, ptr %executed")
         new = self.fn.emit_new(f"add i64 {old}, {instructions}")
         self.fn.do(f"store i64 {new}, ptr %executed")
 
-    def _count(self, number: int) -> None:
+    def _count(self, number: int, times: str = "1") -> None:
         """Counts an entry of a wave into this block; atomic, since other threads count, too."""
         fn = self.fn
         p = fn.emit_new(f"getelementptr i8, ptr %w, i64 {int(WaveLayout.COUNTS)}")
         table = fn.emit_new(f"load ptr, ptr {p}")
         word = fn.emit_new(f"getelementptr i64, ptr {table}, i64 {number}")
-        fn.emit_new(f"atomicrmw add ptr {word}, i64 1 monotonic")
+        fn.emit_new(f"atomicrmw add ptr {word}, i64 {times} monotonic")
 
     @staticmethod
     def _ends(op: str) -> bool:
@@ -199,6 +252,7 @@ class WaveBuilder:
         c.lane_stride, c.mate = self.strides.get(step.pc), self.mates.get(step.pc)
         c.pattern = self.patterns.get(step.pc)
         c.loaded = c.held.pop(step.pc, None)
+        c.state.every = step.pc in self.every.at
         self.count += 1
         if self.shadow is not None:
             self.shadow.before(step)
@@ -258,12 +312,16 @@ class WaveBuilder:
         if target not in self.flow.blocks:
             self._fault(DeviceFault.ILLEGAL, source)
             return
+        self._turn(target, source)
+        fn.do(f"br label %b{target}")
+
+    def _turn(self, target: int, source: int) -> None:
+        """What a way back takes that may be a loop's."""
         if target <= source:
             if self.flow.reads_memory(target, source):
                 self._fuel(source)
             else:
                 self._stop(source)
-        fn.do(f"br label %b{target}")
 
     def _fuel(self, pc: int) -> None:
         fn = self.fn

@@ -40,6 +40,9 @@ def _shift(dst: int, by: int, src: int) -> Inst:
         ((_X, Inst("v_mov_b32", (V(3), I(12))), Inst("v_mul_lo_u32", (V(4), V(1), V(3)))), 12),
         ((_X, Inst("v_sub_nc_u32", (V(3), S(6), V(1))), _shift(4, 2, 3)), 2**32 - 4),
         ((_X, Inst("v_mad_i64_i32", (V(4, 2), S(8), V(1), I(4), S(6, 2)))), 4),
+        # Of a sum of 64 bits, whose upper half nothing has written, the lower one.
+        ((Inst("v_mad_u64_u32", (V(4, 2), Sp("null"), S(8), S(9), V(0, 2))),), 1),
+        ((Inst("v_mad_u64_u32", (V(4, 2), Sp("null"), S(8), V(7), V(0, 2))),), None),
         ((Inst("v_mbcnt_lo_u32_b32", (V(1), I(-1), I(0))), _shift(4, 2, 1)), 4),
         ((_X, Inst("v_xor_b32", (V(4), I(1), V(1)))), None),
         ((_Y, Inst("v_xor_b32", (V(4), I(1), V(2)))), 0),

@@ -27,9 +27,19 @@ _FORMS = {
     "factor": (Inst("v_mad_i64_i32", (V(4, 2), S(10), V(2), V(3), S(4, 2))),),
     "four": (Inst("v_mad_i64_i32", (V(4, 2), S(10), V(2), I(4), S(4, 2))),),
 }
+# How the index becomes an offset from s[4:5], of 32 bits, in v4.
+_OFFSETS = {
+    "shifted": (Inst("v_lshlrev_b32", (V(4), I(2), V(2))),),
+    "product": (Inst("v_mul_lo_u32", (V(4), V(2), V(3))),),
+}
+
+
+def _address(form: str) -> tuple[Inst, ...]:
+    return _FORMS[form] if form in _FORMS else _OFFSETS[form]
 
 
 def _program(form: str, offset: int) -> bytes:
+    where = (V(4, 2), Sp("off")) if form in _FORMS else (V(4), S(4, 2))
     return assemble(
         [
             Inst("s_load_b64", (S(8, 2), S(0, 2)), 0),
@@ -41,8 +51,8 @@ def _program(form: str, offset: int) -> bytes:
             Inst("global_load_b32", (V(6), V(9), S(8, 2)), 256),
             *_WAIT,
             Inst("s_mov_b32", (Sp("exec_lo"), S(6))),
-            *_FORMS[form],
-            Inst("global_load_b32", (V(6), V(4, 2), Sp("off")), offset),
+            *_address(form),
+            Inst("global_load_b32", (V(6), *where), offset),
             *_WAIT,
             Inst("s_mov_b32", (Sp("exec_lo"), I(-1))),
             Inst("global_store_b32", (V(9), V(6), S(8, 2)), 384),
@@ -57,7 +67,7 @@ def _signed(x: int) -> int:
 
 
 @pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("form", _FORMS)
+@pytest.mark.parametrize("form", [*_FORMS, *_OFFSETS])
 def test_as_each_lane_alone(form: str, isa: Isa) -> None:
     rng = random.Random(f"{form} {isa}")
     size = 1 << 14
@@ -76,7 +86,9 @@ def test_as_each_lane_alone(form: str, isa: Isa) -> None:
         start = rng.choice((0, 0, 4096, size - 4, size, -4, -(1 << 33), 1 << 33, 2))
         base = device.base + start - offset & _FULL64
         least, most = -(start // 4), (size - 4 - start) // 4
-        indices = [rng.randint(least, most) for _ in range(32)]
+        if form in _OFFSETS:
+            least = max(least, 0)
+        indices = [rng.randint(least, max(least, most)) for _ in range(32)]
         if rng.random() < 0.4:
             what = (least, most, least - 1, most + 1, 1 << 30, -(1 << 30), 1 << 31, (1 << 31) - 1)
             indices[rng.randrange(32)] = rng.choice(what)
@@ -85,7 +97,7 @@ def test_as_each_lane_alone(form: str, isa: Isa) -> None:
         factors = [4] * 32
         if rng.random() < 0.3:
             factors[rng.randrange(32)] = rng.choice((0, 8, -4, 1, 1 << 31))
-        if form == "four":
+        if form in ("four", "shifted"):
             factors = [4] * 32
         mask = rng.choice((_FULL, _FULL, 0, 0xFFFF, 0x80000001, 1 << 31, rng.getrandbits(32)))
         old = rng.randbytes(128)
@@ -100,6 +112,8 @@ def test_as_each_lane_alone(form: str, isa: Isa) -> None:
             if not mask >> lane & 1:
                 continue
             product = _signed(indices[lane]) * _signed(factors[lane])
+            if form in _OFFSETS:
+                product &= _FULL
             at = (base + product + offset - device.base) & _FULL64
             if at + 4 > size + 2 or (device.base + at) % 4:
                 wrong = lane
@@ -122,7 +136,7 @@ def test_as_each_lane_alone(form: str, isa: Isa) -> None:
 
 def test_the_forms_are_seen() -> None:
     """Otherwise the other test has nothing to test."""
-    for form in _FORMS:
+    for form in (*_FORMS, *_OFFSETS):
         flow = rdna3_flow.discover(_program(form, 0), 0)
         text = build(flow, CompileOptions(), "avx512", ATTRIBUTES["avx512"])[0].text()
         assert "getelementptr i32, ptr" in text

@@ -31,15 +31,18 @@ _STEPS = 4  # additions that are looked through
 @dataclass(frozen=True, slots=True)
 class Table:
     """Addresses base + 4 * sext(index), if every active lane's ``factor`` is 4, where there is
-    one."""
+    one.  ``offset``: base + an offset of 32 bits, which is 4 * index while that is below 2**30."""
 
     index: Val
     base: Val
     factor: Val | None
+    offset: bool = False
 
 
-def find(d: LlvmDomain, lo: Val, hi: Val) -> Table | None:
-    """How a vector of 64-bit addresses is made; None if in another way."""
+def find(d: LlvmDomain, lo: Val, hi: Val | None) -> Table | None:
+    """How a vector of 64-bit addresses, or of offsets, is made; None if in another way."""
+    if hi is None:
+        return _offsets(d, lo)
     top = d.whole(hi, lo)
     if top is None or not top.vec:
         return None
@@ -59,6 +62,14 @@ def find(d: LlvmDomain, lo: Val, hi: Val) -> Table | None:
     return None
 
 
+def _offsets(d: LlvmDomain, lo: Val) -> Table:
+    """Rotated right by two bits, an offset that is no multiple of 4 is no index below 2**30."""
+    op, parts = d.origins.get(lo.ref, ("", ()))
+    shifted = op == "shl" and parts[0].vec and parts[1].const == 2
+    index = parts[0] if shifted else d.pair_shifted(lo, lo, 2)
+    return Table(index, const(0, 64), None, offset=True)
+
+
 def _extended(d: LlvmDomain, value: Val) -> Val | None:
     op, parts = d.origins.get(value.ref, ("", ()))
     return parts[0] if op == "sext" and parts[0].vec and parts[0].width == 32 else None
@@ -74,9 +85,10 @@ def _product(d: LlvmDomain, a: Val, b: Val, base: Val) -> Table | None:
     return None if factor is None else Table(index, base, factor)
 
 
-def _limits(c: Context, base: Val, arena: Val, size: Val) -> tuple[Val, Val, Val]:
+def _limits(c: Context, base: Val, arena: Val, size: Val, *, up: bool) -> tuple[Val, Val, Val]:
     """(whether ``base`` is inside and aligned, how many dwords are inside below it, and that plus
-    those above the first), each of the two within 32 bits."""
+    those above the first), each of the two within 32 bits.  ``up``: none below it, and those above
+    the first are at most 2**30 - 1."""
     d, fn = c.d, c.fn
     c.module.declare("i64 @llvm.usub.sat.i64(i64, i64)")
     c.module.declare("i64 @llvm.umin.i64(i64, i64)")
@@ -86,9 +98,9 @@ def _limits(c: Context, base: Val, arena: Val, size: Val) -> tuple[Val, Val, Val
 
     room = Val(fn.emit(f"call i64 @llvm.usub.sat.i64(i64 {size.ref}, i64 3)"), 64, False)
     offset = d.sub(base, arena)
-    below = least(d.lshr(offset, const(2, 64)), 1 << 31)
+    below = const(0, 64) if up else least(d.lshr(offset, const(2, 64)), 1 << 31)
     rest = d.sub(d.sub(size, offset), const(4, 64))
-    span = d.add(below, least(d.lshr(rest, const(2, 64)), (1 << 31) - 1))
+    span = d.add(below, least(d.lshr(rest, const(2, 64)), (1 << (30 if up else 31)) - 1))
     aligned = d.eq(d.and_(base, const(3, 64)), const(0, 64))
     return d.and_(d.ult(offset, room), aligned), d.extract(below, 0, 32), d.extract(span, 0, 32)
 
@@ -101,7 +113,7 @@ def inside(c: Context, table: Table, base: Val, arena: Val, size: Val) -> Val:
     aligned, is left to the other forms.
     """
     d = c.d
-    ok, below, span = _limits(c, base, arena, size)
+    ok, below, span = _limits(c, base, arena, size, up=table.offset)
     lanes = d.not_(d.ult(span, d.add(table.index, below)))
     if table.factor is not None:
         lanes = d.and_(lanes, d.eq(table.factor, const(4, 32)))

@@ -298,7 +298,7 @@ def _with_mate(c: Context, a: Address, alone: Callable[[], list[Val]]) -> list[V
 
 def _table(c: Context, a: Address, shape: VectorAccess) -> gathers.Table | None:
     """Dwords that are probably loaded by indices of 32 bits, alone."""
-    if a.space != "g" or shape.bytes != 4 or a.hi is None or not c.d.avx512 or c.strict:
+    if a.space != "g" or shape.bytes != 4 or not c.d.avx512 or c.strict:
         return None
     if c.mate is not None or c.loaded is not None:
         return None

@@ -134,6 +134,8 @@ _WITH_CARRY: dict[str, tuple[int, int, _Rule]] = {
     "v_mad_u64_u32": (2, 3, _RULES["v_mad_u32_u24"]),
     "v_mad_i64_i32": (2, 3, _RULES["v_mad_i32_i24"]),
 }
+# Sums of 64 bits: nothing of the addend's upper half comes into the lower half of the result.
+_WIDE_SUMS = ("v_mad_u64_u32", "v_mad_i64_i32")
 # Lanes have values of other lanes, or of a mask.
 _UNKNOWN = ("v_cndmask", "v_writelane", "v_permlane", "ds_permute", "ds_bpermute", "ds_swizzle")
 
@@ -198,6 +200,12 @@ def _address(inst: Inst) -> Arg | None:
     return inst.args[0 if stores or len(inst.args) < 2 else 1]
 
 
+def _unread(inst: Inst) -> int | None:
+    """The VGPR whose value is not in the lower half of a result."""
+    addend = inst.args[-1] if inst.op in _WIDE_SUMS else None
+    return addend.index + 1 if isinstance(addend, V) else None
+
+
 def _step(inst: Inst, facts: _Facts) -> None:
     if inst.op not in OPS:  # a meaning without an encoding
         facts.update(dict.fromkeys(facts))
@@ -207,7 +215,8 @@ def _step(inst: Inst, facts: _Facts) -> None:
     targets = [ref.number for ref in written if ref.kind == "v"]
     if not targets:
         return
-    if any(ref.kind == "v" and ref.number not in facts for ref in read):
+    upper = _unread(inst)
+    if any(ref.kind == "v" and ref.number not in facts and ref.number != upper for ref in read):
         for register in targets:  # what is made of nothing is not yet anything, either
             facts.pop(register, None)
         return
