@@ -67,7 +67,7 @@ _PLAIN = {
 _COMPARED = {"min_i": "slt", "min_u": "ult", "max_i": "sgt", "max_u": "ugt"}
 
 
-def _own_memory(op: str, width: int) -> str:
+def own_memory(op: str, width: int) -> str:
     """%old, and the new value is stored: in LDS, whose workgroup has one host thread at a time, so
     that nothing needs the bus."""
     ty, bytes_ = f"i{width}", width // 8
@@ -164,7 +164,7 @@ def atomic(m: Module, space: str, op: str, width: int) -> str:
     if op in TWO_OPERANDS:
         body += _data(width // 32, width, "d1")
     if space == "l":
-        body += _own_memory(op, width)
+        body += own_memory(op, width)
     elif op in _RMW:
         body += f"  %old = atomicrmw {_RMW[op]} ptr %p, {ty} %d0 seq_cst, align {bytes_}\n"
     elif op == "cmpswap":

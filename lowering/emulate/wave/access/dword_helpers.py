@@ -17,7 +17,7 @@ from sassxlate.lowering.llvm.ir_text import Module
 from sassxlate.lowering.target import LANES
 
 V32, _MASK, _PTRS = "<32 x i32>", "<32 x i1>", "<32 x ptr>"
-_ATTRIBUTES = 'nounwind "min-legal-vector-width"="512"'
+ATTRIBUTES = 'nounwind "min-legal-vector-width"="512"'
 # Lane 0's value in the lower half, lane 16's in the upper one.
 _FIRSTS = ", ".join(f"i32 {lane // 16 * 16}" for lane in range(LANES))
 _ZEROS = "<32 x i32> zeroinitializer"
@@ -33,7 +33,7 @@ def address_type(space: str) -> str:
     return V32 if space == "l" else "<32 x i64>"
 
 
-def _inside(m: Module, space: str, dwords: int = 1) -> str:
+def inside_text(m: Module, space: str, dwords: int = 1) -> str:
     """%all: every active lane's ``dwords`` are inside; %wanted: the active lanes."""
     type_, bits = address_type(space), 32 if space == "l" else 64
     m.declare(f"{type_} @llvm.fshr.v32i{bits}({type_}, {type_}, {type_})")
@@ -150,7 +150,7 @@ def _windows(m: Module) -> str:
     )
 
 
-def _by_lanes(space: str, call: str) -> str:
+def by_lanes_text(space: str, call: str) -> str:
     """The addresses in a buffer, for the helper that visits the lanes; `call` is text."""
     wide = "%at"
     text = ""
@@ -171,13 +171,13 @@ def load(m: Module, space: str, align: int, by_lanes: Callable[[], str]) -> str:
     args = f"ptr %w, {address_type(space)} %at, i32 %exec, i32 %pc"
     call = f"  call void {by_lanes()}(ptr %w, ptr %addr, ptr %data, i32 %exec, i32 %pc)\n"
     m.functions[f"{name}.lanes"] = (
-        f"define internal {V32} @{name}.lanes({args}) noinline cold {_ATTRIBUTES} {{\n"
-        + _by_lanes(space, call)
+        f"define internal {V32} @{name}.lanes({args}) noinline cold {ATTRIBUTES} {{\n"
+        + by_lanes_text(space, call)
         + f"  %got = load {V32}, ptr %data, align 64\n  ret {V32} %got\n}}\n"
     )
     m.functions[name] = (
-        f"define internal {V32} @{name}({args}) noinline {_ATTRIBUTES} {{\nentry:\n"
-        + _inside(m, space)
+        f"define internal {V32} @{name}({args}) noinline {ATTRIBUTES} {{\nentry:\n"
+        + inside_text(m, space)
         + "  br i1 %all, label %once, label %lanes, !prof !1\nlanes:\n"
         f"  %slow = tail call {V32} @{name}.lanes({args})\n  ret {V32} %slow\nonce:\n"
         + _shared(space)
@@ -198,8 +198,8 @@ def inside(m: Module, dwords: int) -> str:
     if name not in m.functions:
         args = f"ptr %w, {address_type('g')} %at, i32 %exec"
         m.functions[name] = (
-            f"define internal i1 @{name}({args}) noinline {_ATTRIBUTES} {{\n"
-            + _inside(m, "g", dwords)
+            f"define internal i1 @{name}({args}) noinline {ATTRIBUTES} {{\n"
+            + inside_text(m, "g", dwords)
             + "  ret i1 %all\n}\n"
         )
     return f"@{name}"
@@ -218,13 +218,13 @@ def store(m: Module, space: str, align: int, by_lanes: Callable[[], str]) -> str
         f"  call void {by_lanes()}(ptr %w, ptr %addr, ptr %data, i32 %exec, i32 %pc)\n"
     )
     m.functions[f"{name}.lanes"] = (
-        f"define internal void @{name}.lanes({args}) noinline cold {_ATTRIBUTES} {{\n"
-        + _by_lanes(space, call)
+        f"define internal void @{name}.lanes({args}) noinline cold {ATTRIBUTES} {{\n"
+        + by_lanes_text(space, call)
         + "  ret void\n}\n"
     )
     m.functions[name] = (
-        f"define internal void @{name}({args}) noinline {_ATTRIBUTES} {{\nentry:\n"
-        + _inside(m, space)
+        f"define internal void @{name}({args}) noinline {ATTRIBUTES} {{\nentry:\n"
+        + inside_text(m, space)
         + "  br i1 %all, label %once, label %lanes, !prof !1\nlanes:\n"
         f"  tail call void @{name}.lanes({args})\n  ret void\nonce:\n"
         + _pointers(space)
@@ -234,4 +234,14 @@ def store(m: Module, space: str, align: int, by_lanes: Callable[[], str]) -> str
     return f"@{name}"
 
 
-__all__ = ["address_type", "handles", "inside", "load", "store"]
+__all__ = [
+    "ATTRIBUTES",
+    "V32",
+    "address_type",
+    "by_lanes_text",
+    "handles",
+    "inside",
+    "inside_text",
+    "load",
+    "store",
+]

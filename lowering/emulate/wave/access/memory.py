@@ -6,7 +6,7 @@ import re
 
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst
 from sassxlate.lowering.emulate.image.abi import WaveLayout
-from sassxlate.lowering.emulate.wave.access import atomic_helpers, vector_access
+from sassxlate.lowering.emulate.wave.access import atomic_helpers, lds_atomics, vector_access
 from sassxlate.lowering.emulate.wave.access.vector_access import Address, Alignment, VectorAccess
 from sassxlate.lowering.emulate.wave.context import Context, is_off
 from sassxlate.lowering.llvm.ir_text import Val, const
@@ -230,7 +230,13 @@ def _atomic(
         raise c.error(inst, "this atomic is not supported")
     width = int(match[2])
     n = width // 32
-    old = _exchange(c, space, op, width, where, _operands(c, inst, op, n, data))
+    words = _operands(c, inst, op, n, data)
+    if c.d.avx512 and lds_atomics.handles(space, op, width):
+        word = lds_atomics.emit(c, op, where.lo, words[0], kept=dst is not None)
+        if dst is not None and word is not None:
+            c.write32(inst, dst, word, 0)
+        return
+    old = _exchange(c, space, op, width, where, words)
     if dst is not None:
         for i, word in enumerate(old):
             c.write32(inst, dst, word, i)
