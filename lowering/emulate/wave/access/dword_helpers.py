@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sassxlate.lowering.emulate.image.abi import WaveLayout
-from sassxlate.lowering.emulate.wave.access.all_lanes import member
+from sassxlate.lowering.emulate.wave.access.helpers.all_lanes import member
 from sassxlate.lowering.llvm.ir_text import Module
 from sassxlate.lowering.target import LANES
 

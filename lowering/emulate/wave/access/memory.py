@@ -6,7 +6,8 @@ import re
 
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst
 from sassxlate.lowering.emulate.image.abi import WaveLayout
-from sassxlate.lowering.emulate.wave.access import atomic_helpers, lds_atomics, vector_access
+from sassxlate.lowering.emulate.wave.access import vector_access
+from sassxlate.lowering.emulate.wave.access.helpers import atomic_helpers, lds_atomics
 from sassxlate.lowering.emulate.wave.access.vector_access import Address, Alignment, VectorAccess
 from sassxlate.lowering.emulate.wave.context import Context, is_off
 from sassxlate.lowering.llvm.ir_text import Val, const

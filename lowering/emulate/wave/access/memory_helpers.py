@@ -17,7 +17,12 @@ from sassxlate.lowering.emulate.image.abi import (
     WaveLayout,
 )
 from sassxlate.lowering.emulate.wave.access import access64, dword_helpers, unaligned
-from sassxlate.lowering.emulate.wave.access.all_lanes import gather_all, member, pieces, scatter_all
+from sassxlate.lowering.emulate.wave.access.helpers.all_lanes import (
+    gather_all,
+    member,
+    pieces,
+    scatter_all,
+)
 from sassxlate.lowering.llvm.ir_text import Module
 
 ATTRIBUTES = "nounwind"

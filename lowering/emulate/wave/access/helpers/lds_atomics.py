@@ -12,8 +12,9 @@ from __future__ import annotations
 import re
 
 from sassxlate.lowering.emulate.image.abi import WaveLayout
-from sassxlate.lowering.emulate.wave.access import atomic_helpers, dword_helpers
-from sassxlate.lowering.emulate.wave.access.all_lanes import member
+from sassxlate.lowering.emulate.wave.access import dword_helpers
+from sassxlate.lowering.emulate.wave.access.helpers import atomic_helpers
+from sassxlate.lowering.emulate.wave.access.helpers.all_lanes import member
 from sassxlate.lowering.emulate.wave.context import Context
 from sassxlate.lowering.llvm.ir_text import Module, Val
 from sassxlate.lowering.target import LANES

@@ -1,0 +1,1 @@
+"""Out-of-line functions of accesses, in LLVM IR."""
