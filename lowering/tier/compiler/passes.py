@@ -7,6 +7,7 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from sassxlate.lowering.tier.compiler.held_values import held
+from sassxlate.lowering.tier.compiler.known_numbers import hidden
 
 _OPTIONS = (
     # Arrays on the stack never move to shared memory, whose layout is the kernel's own.
@@ -15,6 +16,9 @@ _OPTIONS = (
     # wrong code: programs_s5_0095 of the random kernels on sm_75 (test_live_ranges.py).  LLVM
     # mended one fault of it after llvmlite 0.50's version (llvm-project#218342).
     "-amdgpu-opt-vgpr-liverange=false",
+    # Functions of constants are folded without the mode that flushes (known_numbers.py), and the
+    # sine of -0 to +0.
+    "-disable-fp-call-folding",
     # This would make new parts of vectors before phis (held_values.py says what becomes of them).
     "-amdgpu-codegenprepare-break-large-phis=false",
 )
@@ -45,7 +49,7 @@ def object_of(text: str, triple: str, cpu: str, features: str, listed: bool = Fa
     options = llvm.create_pipeline_tuning_options(speed_level=_LEVEL)
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
-    text = held(str(module))
+    text = held(hidden(str(module)))
     if not listed:
         return bytes(machine.emit_object(llvm.parse_assembly(text)))
     # Code generation changes a module, and depends on the order in which it was built.
