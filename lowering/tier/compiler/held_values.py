@@ -47,23 +47,42 @@ def _suffix(kind: str) -> str:
     raise RuntimeError(f"a value of type {kind} where paths come together")
 
 
+def _plain(kind: str) -> str:
+    """A type of the same bits: of a vector of bytes or truth values, an integer or a vector of
+    words; otherwise the type itself."""
+    found = _VECTOR.fullmatch(kind)
+    whole = _INTEGER.fullmatch(found[2]) if found else None
+    if found is None or whole is None or whole[0] in ("i16", "i32", "i64"):
+        return kind
+    bits = int(found[1]) * int(whole[1])
+    return f"<{bits // 32} x i32>" if bits > 64 and bits % 32 == 0 else f"i{bits}"
+
+
 def _copy(value: str, kind: str, number: int) -> tuple[list[str], str, str]:
     """The lines that copy a value, the copy's name, and the intrinsic's declaration."""
     name = f"%held.{number}"
-    whole = _INTEGER.fullmatch(kind)
-    wide = kind
+    plain = _plain(kind)
+    whole = _INTEGER.fullmatch(plain)
+    wide = plain
     lines: list[str] = []
-    if whole and kind not in ("i16", "i32", "i64"):
+    back: list[str] = []
+    if plain != kind:
+        lines.append(f"  {name}.p = bitcast {kind} {value} to {plain}")
+        value = f"{name}.p"
+        back.append(f"bitcast {plain} {{}} to {kind}")
+    if whole and plain not in ("i16", "i32", "i64"):
         if int(whole[1]) > 64:
             raise RuntimeError(f"a value of type {kind} where paths come together")
         wide = "i32" if int(whole[1]) < 32 else "i64"
-        lines.append(f"  {name}.a = zext {kind} {value} to {wide}")
+        lines.append(f"  {name}.a = zext {plain} {value} to {wide}")
         value = f"{name}.a"
+        back.append(f"trunc {wide} {{}} to {plain}")
     function = f"@llvm.amdgcn.softwqm.{_suffix(wide)}"
-    end = name if wide == kind else f"{name}.b"
-    lines.append(f"  {end} = call {wide} {function}({wide} {value})")
-    if wide != kind:
-        lines.append(f"  {name} = trunc {wide} {end} to {kind}")
+    made = f"call {wide} {function}({wide} {value})"
+    for step in (*reversed(back), ""):
+        at = f"{name}.{len(lines)}" if step else name
+        lines.append(f"  {at} = {made}")
+        made = step.format(at)
     return lines, name, f"declare {wide} {function}({wide})"
 
 

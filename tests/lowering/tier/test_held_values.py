@@ -63,6 +63,13 @@ end:
         ("ptr addrspace(1)", "inttoptr i64 %v to ptr addrspace(1)", "i64"),
         ("i32", "extractelement <4 x i32> %v, i32 1", "<4 x i32>"),
         ("double", "fneg double %v", "double"),
+        ("<4 x i8>", "bitcast i32 %v to <4 x i8>", "i32"),
+        (
+            "<3 x i8>",
+            "shufflevector <4 x i8> %v, <4 x i8> poison, <3 x i32> <i32 0, i32 1, i32 2>",
+            "<4 x i8>",
+        ),
+        ("<16 x i8>", "bitcast <4 x i32> %v to <16 x i8>", "<4 x i32>"),
     ],
 )
 def test_each_is_copied_once_in_its_block(kind: str, free: str, given: str) -> None:
