@@ -267,6 +267,10 @@ class LlvmLanes(ABC):
         if low is not None:
             self._lower.setdefault(a.ref, set()).add(low.ref)
             return low
+        high = self._shifted_half(a) if which else None
+        if high is not None:
+            self._upper[high.ref] = a
+            return high
         n = 2 * LANES
         flat = self.fn.emit(f"bitcast {a.type} {a.ref} to <{n} x i32>")
         index = ", ".join(f"i32 {2 * i + which}" for i in range(LANES))
@@ -278,6 +282,17 @@ class LlvmLanes(ABC):
         else:
             self._lower.setdefault(a.ref, set()).add(ref)
         return Val(ref, 32, True)
+
+    def _shifted_half(self, a: Val) -> Val | None:
+        """The upper half of halves put together and shifted left, by these: it takes no shuffle."""
+        op, parts = self.origins.get(a.ref, ("", ()))
+        if op != "shl" or parts[1].const is None or not 0 < parts[1].const < 32:
+            return None
+        made, halves = self.origins.get(parts[0].ref, ("", ()))
+        if made != "concat":
+            return None
+        hi, lo = halves
+        return self.pair_shifted(hi, lo, 32 - parts[1].const)
 
     def _interleave(self, hi: Val, lo: Val) -> Val:
         ty = vec_type(32)

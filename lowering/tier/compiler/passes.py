@@ -8,6 +8,7 @@ import llvmlite.binding as llvm
 
 from sassxlate.lowering.tier.compiler.held_values import held
 from sassxlate.lowering.tier.compiler.known_numbers import hidden
+from sassxlate.lowering.tier.compiler.shifted_pairs import joined
 
 _OPTIONS = (
     # Arrays on the stack never move to shared memory, whose layout is the kernel's own.
@@ -49,7 +50,7 @@ def object_of(text: str, triple: str, cpu: str, features: str, listed: bool = Fa
     options = llvm.create_pipeline_tuning_options(speed_level=_LEVEL)
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
-    text = held(hidden(str(module)))
+    text = held(joined(hidden(str(module))))
     if not listed:
         return bytes(machine.emit_object(llvm.parse_assembly(text)))
     # Code generation changes a module, and depends on the order in which it was built.
