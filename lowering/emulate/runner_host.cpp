@@ -74,14 +74,19 @@ void rt_fault(SxWave *w, uint32_t kind, uint32_t pc, uint32_t lane, uint64_t add
   for (;;) leave(f);
 }
 
-void *rt_resolve(SxWave *w, uint64_t addr, uint32_t size, uint32_t, uint32_t pc, uint32_t lane) {
+void *rt_find(SxWave *w, uint64_t addr, uint32_t size, uint32_t) {
   Fiber *f = static_cast<Fiber *>(w->host);
   for (uint64_t i = 0; i < f->launch->range_count; i++) {
     const Range &r = f->launch->ranges[i];
     if (addr >= r.base && addr - r.base + size <= r.size) return reinterpret_cast<void *>(addr);
   }
-  rt_fault(w, SX_FAULT_ADDRESS, pc, lane, addr);
   return nullptr;
+}
+
+void *rt_resolve(SxWave *w, uint64_t addr, uint32_t size, uint32_t access, uint32_t pc, uint32_t lane) {
+  void *found = rt_find(w, addr, size, access);
+  if (!found) rt_fault(w, SX_FAULT_ADDRESS, pc, lane, addr);
+  return found;
 }
 
 uint64_t rt_clock(SxWave *, uint32_t which) {
@@ -93,7 +98,7 @@ uint64_t rt_clock(SxWave *, uint32_t which) {
 
 uint64_t rt_message(SxWave *, uint32_t, uint32_t, uint32_t) { return 0; }
 
-const SxRuntime runtime = {rt_barrier, rt_yield, rt_resolve, rt_fault, rt_clock, rt_message, {}};
+const SxRuntime runtime = {rt_barrier, rt_yield, rt_resolve, rt_fault, rt_clock, rt_message, 0, 0, rt_find, {}};
 
 void body(uint32_t lo, uint32_t hi) {
   Fiber *f = reinterpret_cast<Fiber *>(uint64_t(hi) << 32 | lo);

@@ -7,7 +7,7 @@ Text is several times faster to build than an object tree, and the parser is LLV
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -16,20 +16,21 @@ from sassxlate.lowering.target import LANES
 
 @dataclass(frozen=True, slots=True)
 class Val:
-    """An integer of `width` bits, or one for each lane of a wave; `const` if it is known."""
+    """An integer of `width` bits, or one for each of `lanes` lanes; `const` if it is known."""
 
     ref: str
     width: int
     vec: bool
     const: int | None = None
+    lanes: int = LANES  # of a vector
 
     @property
     def type(self) -> str:
-        return vec_type(self.width) if self.vec else f"i{self.width}"
+        return vec_type(self.width, self.lanes) if self.vec else f"i{self.width}"
 
 
-def vec_type(width: int) -> str:
-    return f"<{LANES} x i{width}>"
+def vec_type(width: int, lanes: int = LANES) -> str:
+    return f"<{lanes} x i{width}>"
 
 
 def literal(n: int, width: int) -> str:
@@ -42,6 +43,25 @@ def literal(n: int, width: int) -> str:
 def const(n: int, width: int) -> Val:
     n &= (1 << width) - 1
     return Val(literal(n, width), width, False, n)
+
+
+def signed(n: int, width: int) -> int:
+    """The number that so many bits are."""
+    return n - (1 << width) if n >> (width - 1) & 1 else n
+
+
+# Operations on integers that are known, by LLVM's names: of both, and their width.
+FOLD: dict[str, Callable[[int, int, int], int]] = {
+    "add": lambda a, b, w: a + b,
+    "sub": lambda a, b, w: a - b,
+    "mul": lambda a, b, w: a * b,
+    "and": lambda a, b, w: a & b,
+    "or": lambda a, b, w: a | b,
+    "xor": lambda a, b, w: a ^ b,
+    "shl": lambda a, b, w: a << b if b < w else 0,
+    "lshr": lambda a, b, w: a >> b,
+    "ashr": lambda a, b, w: signed(a, w) >> b,
+}
 
 
 # !0: loads of values that never change; !1: the first target of a branch is the likely one.
@@ -134,8 +154,7 @@ class Function:
         return old
 
     def emit_new(self, text: str) -> str:
-        self._n += 1
-        name = f"%x{self._n}"
+        name = self.name()
         self.lines.append(f"  {name} = {text}")
         return name
 

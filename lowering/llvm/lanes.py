@@ -3,35 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Self
 
 from sassxlate.domain.interface import Approximation, FloatPredicate, Fp, Round
-from sassxlate.lowering.llvm.ir_text import Function, Val, const, literal, vec_type
+from sassxlate.lowering.llvm.ir_text import FOLD, Function, Val, const, literal, signed, vec_type
 from sassxlate.lowering.target import LANES
 
 _FLOAT = {16: "half", 32: "float", 64: "double"}
 
 
-def float_type(width: int, vec: bool) -> str:
-    return f"<{LANES} x {_FLOAT[width]}>" if vec else _FLOAT[width]
-
-
-def _signed(n: int, width: int) -> int:
-    return n - (1 << width) if n >> (width - 1) & 1 else n
-
-
-_FOLD: dict[str, Callable[[int, int, int], int]] = {
-    "add": lambda a, b, w: a + b,
-    "sub": lambda a, b, w: a - b,
-    "mul": lambda a, b, w: a * b,
-    "and": lambda a, b, w: a & b,
-    "or": lambda a, b, w: a | b,
-    "xor": lambda a, b, w: a ^ b,
-    "shl": lambda a, b, w: a << b if b < w else 0,
-    "lshr": lambda a, b, w: a >> b,
-    "ashr": lambda a, b, w: _signed(a, w) >> b,
-}
+def float_type(width: int, vec: bool, lanes: int = LANES) -> str:
+    return f"<{lanes} x {_FLOAT[width]}>" if vec else _FLOAT[width]
 
 
 class LlvmLanes(ABC):
@@ -40,6 +22,8 @@ class LlvmLanes(ABC):
     `avx512` says whether mask registers exist; `narrow` conversions differ by it.  `seed_offset`
     is the offset of strict mode's 64-bit seed in the wave that `%w` points to.
     """
+
+    lanes = LANES  # of a vector
 
     def __init__(self, fn: Function, *, avx512: bool, seed_offset: int) -> None:
         self.fn = fn
@@ -56,6 +40,15 @@ class LlvmLanes(ABC):
     def over(self, fn: Function) -> Self:
         """The same operations in another function."""
         return type(self)(fn, avx512=self.avx512, seed_offset=self.seed_offset)
+
+    def _val(self, ref: str, width: int, vec: bool, known: int | None = None) -> Val:
+        return Val(ref, width, vec, known, self.lanes)
+
+    def _ints(self, width: int) -> str:
+        return vec_type(width, self.lanes)
+
+    def _float(self, width: int, vec: bool) -> str:
+        return float_type(width, vec, self.lanes)
 
     # -- values ---------------------------------------------------------------------------
 
@@ -76,24 +69,26 @@ class LlvmLanes(ABC):
     def splat(self, a: Val) -> Val:
         if a.vec:
             return a
-        ty = vec_type(a.width)
+        ty = self._ints(a.width)
         if a.const is not None:
-            return Val(f"splat (i{a.width} {a.ref})", a.width, True, a.const)
+            return self._val(f"splat (i{a.width} {a.ref})", a.width, True, a.const)
         one = self.fn.emit(f"insertelement {ty} poison, i{a.width} {a.ref}, i64 0")
-        return Val(
-            self.fn.emit(f"shufflevector {ty} {one}, {ty} poison, <{LANES} x i32> zeroinitializer"),
+        return self._val(
+            self.fn.emit(
+                f"shufflevector {ty} {one}, {ty} poison, <{self.lanes} x i32> zeroinitializer"
+            ),
             a.width,
             True,
         )
 
     def _binary(self, op: str, a: Val, b: Val) -> Val:
         if a.const is not None and b.const is not None:
-            return const(_FOLD[op](a.const, b.const, a.width), a.width)
+            return const(FOLD[op](a.const, b.const, a.width), a.width)
         vec = a.vec or b.vec
-        ty = vec_type(a.width) if vec else f"i{a.width}"
+        ty = self._ints(a.width) if vec else f"i{a.width}"
         ref = self.fn.emit(f"{op} {ty} {self.text(a, vec)}, {self.text(b, vec)}")
         self.origins[ref] = op, (a, b)
-        return Val(ref, a.width, vec)
+        return self._val(ref, a.width, vec)
 
     def is_part(self, a: Val, whole: Val, depth: int = 4) -> bool:
         """Whether the bits of one mask are seen to be among those of another, by how it is made."""
@@ -163,12 +158,15 @@ class LlvmLanes(ABC):
     def pair_shifted(self, hi: Val, lo: Val, count: int) -> Val:
         """The lower half of hi:lo shifted right by fewer bits than a half has."""
         vec = hi.vec or lo.vec
-        ty, name = vec_type(hi.width) if vec else f"i{hi.width}", f"{f'v{LANES}' if vec else ''}i"
+        ty, name = (
+            self._ints(hi.width) if vec else f"i{hi.width}",
+            f"{f'v{self.lanes}' if vec else ''}i",
+        )
         full = f"@llvm.fshr.{name}{hi.width}"
         self.fn.module.declare(f"{ty} {full}({ty}, {ty}, {ty})")
         by = self.text(const(count, hi.width), vec)
         given = f"{ty} {self.text(hi, vec)}, {ty} {self.text(lo, vec)}, {ty} {by}"
-        return Val(self.fn.emit(f"call {ty} {full}({given})"), hi.width, vec)
+        return self._val(self.fn.emit(f"call {ty} {full}({given})"), hi.width, vec)
 
     def by_halves(self, op: str, a: Val, b: Val) -> Val | None:
         """A shift or comparison of 64 bits on halves that are kept apart, if they are seen."""
@@ -180,10 +178,10 @@ class LlvmLanes(ABC):
         made = self.by_halves(pred, a, b) if vec and a.width == 64 else None
         if made is not None:
             return made
-        ty = vec_type(a.width) if vec else f"i{a.width}"
+        ty = self._ints(a.width) if vec else f"i{a.width}"
         ref = self.fn.emit(f"icmp {pred} {ty} {self.text(a, vec)}, {self.text(b, vec)}")
         self.origins[ref] = pred, (a, b)
-        return Val(ref, 1, vec)
+        return self._val(ref, 1, vec)
 
     def eq(self, a: Val, b: Val) -> Val:
         return self._icmp("eq", a, b)
@@ -200,19 +198,19 @@ class LlvmLanes(ABC):
         if c.const is not None:
             return a if c.const & 1 else b
         vec = a.vec or b.vec or c.vec
-        ty = vec_type(a.width) if vec else f"i{a.width}"
+        ty = self._ints(a.width) if vec else f"i{a.width}"
         # A scalar condition may select whole vectors.
         cond = f"{c.type} {c.ref}"
         ref = self.fn.emit(f"select {cond}, {ty} {self.text(a, vec)}, {ty} {self.text(b, vec)}")
-        return Val(ref, a.width, vec)
+        return self._val(ref, a.width, vec)
 
     def _convert(self, op: str, a: Val, width: int) -> Val:
         if width == a.width:
             return a
-        to = vec_type(width) if a.vec else f"i{width}"
+        to = self._ints(width) if a.vec else f"i{width}"
         ref = self.fn.emit(f"{op} {a.type} {a.ref} to {to}")
         self.origins[ref] = op, (a,)
-        return Val(ref, width, a.vec)
+        return self._val(ref, width, a.vec)
 
     def zext(self, a: Val, width: int) -> Val:
         if a.const is not None:
@@ -221,7 +219,7 @@ class LlvmLanes(ABC):
 
     def sext(self, a: Val, width: int) -> Val:
         if a.const is not None:
-            return self._const_like(a, _signed(a.const, a.width), width)
+            return self._const_like(a, signed(a.const, a.width), width)
         return self._convert("sext", a, width)
 
     def _const_like(self, a: Val, n: int, width: int) -> Val:
@@ -271,17 +269,17 @@ class LlvmLanes(ABC):
         if high is not None:
             self._upper[high.ref] = a
             return high
-        n = 2 * LANES
+        n = 2 * self.lanes
         flat = self.fn.emit(f"bitcast {a.type} {a.ref} to <{n} x i32>")
-        index = ", ".join(f"i32 {2 * i + which}" for i in range(LANES))
+        index = ", ".join(f"i32 {2 * i + which}" for i in range(self.lanes))
         ref = self.fn.emit(
-            f"shufflevector <{n} x i32> {flat}, <{n} x i32> poison, <{LANES} x i32> <{index}>"
+            f"shufflevector <{n} x i32> {flat}, <{n} x i32> poison, <{self.lanes} x i32> <{index}>"
         )
         if which:
             self._upper[ref] = a
         else:
             self._lower.setdefault(a.ref, set()).add(ref)
-        return Val(ref, 32, True)
+        return self._val(ref, 32, True)
 
     def _shifted_half(self, a: Val) -> Val | None:
         """The upper half of halves put together and shifted left, by these: it takes no shuffle."""
@@ -295,23 +293,23 @@ class LlvmLanes(ABC):
         return self.pair_shifted(hi, lo, 32 - parts[1].const)
 
     def _interleave(self, hi: Val, lo: Val) -> Val:
-        ty = vec_type(32)
-        index = ", ".join(f"i32 {i}, i32 {i + LANES}" for i in range(LANES))
-        n = 2 * LANES
+        ty = self._ints(32)
+        index = ", ".join(f"i32 {i}, i32 {i + self.lanes}" for i in range(self.lanes))
+        n = 2 * self.lanes
         flat = self.fn.emit(
             f"shufflevector {ty} {self.text(lo, True)}, {ty} {self.text(hi, True)}, "
             f"<{n} x i32> <{index}>"
         )
-        ref = self.fn.emit(f"bitcast <{n} x i32> {flat} to {vec_type(64)}")
+        ref = self.fn.emit(f"bitcast <{n} x i32> {flat} to {self._ints(64)}")
         self.origins[ref] = "concat", (hi, lo)
-        return Val(ref, 64, True)
+        return self._val(ref, 64, True)
 
     def _intrinsic(self, name: str, a: Val, extra: str = "") -> Val:
-        suffix = f"v{LANES}i{a.width}" if a.vec else f"i{a.width}"
+        suffix = f"v{self.lanes}i{a.width}" if a.vec else f"i{a.width}"
         arg_types = a.type + (", i1" if extra else "")
         self.fn.module.declare(f"{a.type} @llvm.{name}.{suffix}({arg_types})")
         ref = self.fn.emit(f"call {a.type} @llvm.{name}.{suffix}({a.type} {a.ref}{extra})")
-        return Val(ref, a.width, a.vec)
+        return self._val(ref, a.width, a.vec)
 
     def popcount(self, a: Val) -> Val:
         return self._intrinsic("ctpop", a)
@@ -334,37 +332,37 @@ class LlvmLanes(ABC):
             known = self._as_float.get(a.ref)
             if known is not None:
                 return known
-        return self.fn.emit(f"bitcast {a.type} {a.ref} to {float_type(a.width, vec)}")
+        return self.fn.emit(f"bitcast {a.type} {a.ref} to {self._float(a.width, vec)}")
 
     def from_float(self, ref: str, width: int, vec: bool) -> Val:
-        to = vec_type(width) if vec else f"i{width}"
-        bits = self.fn.emit(f"bitcast {float_type(width, vec)} {ref} to {to}")
+        to = self._ints(width) if vec else f"i{width}"
+        bits = self.fn.emit(f"bitcast {self._float(width, vec)} {ref} to {to}")
         self._as_float[bits] = ref
-        return Val(bits, width, vec)
+        return self._val(bits, width, vec)
 
     def float_op(self, op: str, *args: Val) -> Val:
         """An LLVM float instruction on values of one width: nearest even, denormals kept."""
         vec = any(a.vec for a in args)
         width = args[0].width
         text = ", ".join(self.as_float(a, vec) for a in args)
-        return self.from_float(self.fn.emit(f"{op} {float_type(width, vec)} {text}"), width, vec)
+        return self.from_float(self.fn.emit(f"{op} {self._float(width, vec)} {text}"), width, vec)
 
     def float_call(self, name: str, *args: Val) -> Val:
         """An LLVM intrinsic on floats of one width."""
         vec = any(a.vec for a in args)
         width = args[0].width
-        ty = float_type(width, vec)
-        full = f"@llvm.{name}.{f'v{LANES}' if vec else ''}f{width}"
+        ty = self._float(width, vec)
+        full = f"@llvm.{name}.{f'v{self.lanes}' if vec else ''}f{width}"
         self.fn.module.declare(f"{ty} {full}({', '.join([ty] * len(args))})")
         text = ", ".join(f"{ty} {self.as_float(a, vec)}" for a in args)
         return self.from_float(self.fn.emit(f"call {ty} {full}({text})"), width, vec)
 
     def float_convert(self, op: str, a: Val, width: int) -> Val:
         """fpext or fptrunc."""
-        to = float_type(width, a.vec)
+        to = self._float(width, a.vec)
         ref = self.as_float(a, a.vec)
         return self.from_float(
-            self.fn.emit(f"{op} {float_type(a.width, a.vec)} {ref} to {to}"), width, a.vec
+            self.fn.emit(f"{op} {self._float(a.width, a.vec)} {ref} to {to}"), width, a.vec
         )
 
     def float_extend(self, a: Val, width: int) -> Val:
@@ -373,8 +371,10 @@ class LlvmLanes(ABC):
         LLVM 22 compares before an fpext next to a zero, moves the select out of it
         as well, and turns ``a > 0 ? 0 : a`` into ``a >= 0 ? 0 : a`` there: -0 became +0.
         """
-        to, ty = float_type(width, a.vec), float_type(a.width, a.vec)
-        suffix = f"v{LANES}f{width}.v{LANES}f{a.width}" if a.vec else f"f{width}.f{a.width}"
+        to, ty = self._float(width, a.vec), self._float(a.width, a.vec)
+        suffix = (
+            f"v{self.lanes}f{width}.v{self.lanes}f{a.width}" if a.vec else f"f{width}.f{a.width}"
+        )
         name = f"@llvm.experimental.constrained.fpext.{suffix}"
         self.fn.module.declare(f"{to} {name}({ty}, metadata)")
         given = f'{ty} {self.as_float(a, a.vec)}, metadata !"fpexcept.ignore"'
@@ -384,9 +384,9 @@ class LlvmLanes(ABC):
         if a.width == 16:
             a, b = self.float_convert("fpext", a, 32), self.float_convert("fpext", b, 32)
         vec = a.vec or b.vec
-        ty = float_type(a.width, vec)
+        ty = self._float(a.width, vec)
         text = f"{self.as_float(a, vec)}, {self.as_float(b, vec)}"
-        return Val(self.fn.emit(f"fcmp {predicate} {ty} {text}"), 1, vec)
+        return self._val(self.fn.emit(f"fcmp {predicate} {ty} {text}"), 1, vec)
 
     def frint(self, a: Val, how: Round) -> Val:
         name = {
@@ -409,18 +409,20 @@ class LlvmLanes(ABC):
 
     def _saturate(self, a: Val, width: int, signed: bool, lo: int, hi: int) -> Val:
         op = "fptosi" if signed else "fptoui"
-        ty = float_type(a.width, a.vec)
-        to = vec_type(width) if a.vec else f"i{width}"
-        suffix = f"v{LANES}i{width}.v{LANES}f{a.width}" if a.vec else f"i{width}.f{a.width}"
+        ty = self._float(a.width, a.vec)
+        to = self._ints(width) if a.vec else f"i{width}"
+        suffix = (
+            f"v{self.lanes}i{width}.v{self.lanes}f{a.width}" if a.vec else f"i{width}.f{a.width}"
+        )
         self.fn.module.declare(f"{to} @llvm.{op}.sat.{suffix}({ty})")
         ref = self.fn.emit(f"call {to} @llvm.{op}.sat.{suffix}({ty} {self.as_float(a, a.vec)})")
         del lo, hi
-        return Val(ref, width, a.vec)
+        return self._val(ref, width, a.vec)
 
     def int_to_float(self, a: Val, width: int, signed: bool) -> Val:
         """LLVM's conversion: nearest even."""
         op = "sitofp" if signed else "uitofp"
-        ref = self.fn.emit(f"{op} {a.type} {a.ref} to {float_type(width, a.vec)}")
+        ref = self.fn.emit(f"{op} {a.type} {a.ref} to {self._float(width, a.vec)}")
         return self.from_float(ref, width, a.vec)
 
     # -- directed rounding and approximations: see LlvmDomain ------------------------------------
@@ -450,29 +452,33 @@ class LlvmLanes(ABC):
         if mask.const is not None:
             bits = mask.const
             if bits in (0, 0xFFFFFFFF):
-                return Val(f"splat (i1 {literal(bits, 1)})", 1, True, bits & 1)
+                return self._val(f"splat (i1 {literal(bits, 1)})", 1, True, bits & 1)
         if self.avx512:
-            return Val(self.fn.emit(f"bitcast i32 {mask.ref} to <{LANES} x i1>"), 1, True)
-        bit = ", ".join(f"i32 {1 << i if i < 31 else -(1 << 31)}" for i in range(LANES))
+            return self._val(
+                self.fn.emit(f"bitcast i32 {mask.ref} to <{self.lanes} x i1>"), 1, True
+            )
+        bit = ", ".join(f"i32 {1 << i if i < 31 else -(1 << 31)}" for i in range(self.lanes))
         wide = self.splat(mask)
-        hit = self.fn.emit(f"and {vec_type(32)} {wide.ref}, <{bit}>")
-        return Val(self.fn.emit(f"icmp ne {vec_type(32)} {hit}, zeroinitializer"), 1, True)
+        hit = self.fn.emit(f"and {self._ints(32)} {wide.ref}, <{bit}>")
+        return self._val(self.fn.emit(f"icmp ne {self._ints(32)} {hit}, zeroinitializer"), 1, True)
 
     def mask_of(self, lanes: Val) -> Val:
         """32 truth values as a 32-bit mask; a scalar truth value applies to every lane."""
         if not lanes.vec:
             return self.sext(lanes, 32)
         if self.avx512:
-            return Val(self.fn.emit(f"bitcast <{LANES} x i1> {lanes.ref} to i32"), 32, False)
+            return self._val(
+                self.fn.emit(f"bitcast <{self.lanes} x i1> {lanes.ref} to i32"), 32, False
+            )
         total: Val | None = None
         for part in range(4):
             index = ", ".join(f"i32 {8 * part + i}" for i in range(8))
             piece = self.fn.emit(
-                f"shufflevector <{LANES} x i1> {lanes.ref}, <{LANES} x i1> poison, "
+                f"shufflevector <{self.lanes} x i1> {lanes.ref}, <{self.lanes} x i1> poison, "
                 f"<8 x i32> <{index}>"
             )
             bits = self.fn.emit(f"bitcast <8 x i1> {piece} to i8")
-            word = self.shl(self.zext(Val(bits, 8, False), 32), const(8 * part, 32))
+            word = self.shl(self.zext(self._val(bits, 8, False), 32), const(8 * part, 32))
             total = word if total is None else self.or_(total, word)
         assert total is not None
         return total

@@ -45,7 +45,9 @@ struct SxRuntime {
   uint64_t (*message)(SxWave *w, uint32_t simm16, uint32_t m0, uint32_t pc);
   // Not 0 while a launch is to end: every loop, of whatever launch, calls yield at its back edges.
   uint32_t stop, padding;
-  void *reserved[9];
+  // As resolve, but null where that would not return.
+  void *(*find)(SxWave *w, uint64_t addr, uint32_t size, uint32_t access);
+  void *reserved[8];
 };
 
 struct SxWave {

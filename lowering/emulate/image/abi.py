@@ -61,6 +61,7 @@ class Rt(IntEnum):
     FAULT = 3
     CLOCK = 4
     MESSAGE = 5
+    FIND = 7
 
 
 RUNTIME_STOP: Final = 6  # the slot of SxRuntime.stop, a number

@@ -9,7 +9,6 @@ from sassxlate.disasm.rdna3.semantics import Mode, Semantics
 from sassxlate.disasm.rdna3.semantics.apply import apply, immediate, lookup
 from sassxlate.lowering.emulate.wave import cross_lane as lanes
 from sassxlate.lowering.emulate.wave.context import Context
-from sassxlate.lowering.emulate.wave.registers import lane_numbers
 from sassxlate.lowering.llvm.domain import LlvmDomain
 from sassxlate.lowering.llvm.ir_text import Val, const
 
@@ -78,7 +77,7 @@ class _Machine:
         return value
 
     def lane_number(self) -> Val:
-        return lane_numbers()
+        return self.c.state.lane_numbers()
 
     def immediate(self, inst: Inst) -> Val:
         if self.c.immediates:

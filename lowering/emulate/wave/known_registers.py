@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from sassxlate.cfg.rdna3_flow import Flow
 from sassxlate.lowering.llvm.ir_text import Val
 
 
@@ -101,4 +102,19 @@ def used_later(
     return later
 
 
-__all__ = ["Arm", "Cache", "End", "Older", "Vgpr", "used_later"]
+def only_before(flow: Flow) -> dict[int, int]:
+    """By block the one whose end alone leads to it; of others nothing."""
+    before: dict[int, set[int]] = {}
+    for start, block in flow.blocks.items():
+        for succ in block.succs:
+            before.setdefault(succ, set()).add(start)
+    several = {flow.entry, *flow.indirect}
+    return {b: min(a) for b, a in before.items() if len(a) == 1 and b not in several}
+
+
+def entered(flow: Flow) -> set[int]:
+    """The blocks that others, or they themselves, may lead to."""
+    return {*flow.indirect, *(succ for block in flow.blocks.values() for succ in block.succs)}
+
+
+__all__ = ["Arm", "Cache", "End", "Older", "Vgpr", "entered", "only_before", "used_later"]

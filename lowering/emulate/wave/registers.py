@@ -8,6 +8,7 @@ block's registers is written to the slots last, by ``finish``.
 
 from __future__ import annotations
 
+import copy
 import zlib
 from collections.abc import Mapping, Sequence
 
@@ -210,6 +211,9 @@ class State:
 
     # -- vectors --------------------------------------------------------------------------
 
+    def lane_numbers(self) -> Val:
+        return lane_numbers()
+
     def _entry(self, i: int) -> Vgpr:
         e = self._c.vgpr.get(i)
         if e is None:
@@ -302,6 +306,14 @@ class State:
                 self._replaced(e)
                 e.older.append(Older(value, self.exec_mask(), self.exec_lanes()))
             e.active, e.dirty = None, True
+
+    def saved(self) -> Cache:
+        """What is known now, for `restore`."""
+        return copy.deepcopy(self._c)
+
+    def restore(self, saved: Cache) -> None:
+        """Forgets what the block has read and written since."""
+        self._c = saved
 
     # -- block ends -----------------------------------------------------------------------
 

@@ -37,7 +37,10 @@ from sassxlate.lowering.emulate.wave import (
 from sassxlate.lowering.emulate.wave.access import limits, memory_helpers
 from sassxlate.lowering.emulate.wave.addresses import adjacent_loads, lane_patterns, lane_strides
 from sassxlate.lowering.emulate.wave.context import Context, Isa
+from sassxlate.lowering.emulate.wave.known_registers import entered, only_before
 from sassxlate.lowering.emulate.wave.masks import every_lane, short_arms
+from sassxlate.lowering.emulate.wave.packs import loop
+from sassxlate.lowering.emulate.wave.packs import runs as packed
 from sassxlate.lowering.emulate.wave.registers import State
 from sassxlate.lowering.emulate.wave.straight import emit_straight
 from sassxlate.lowering.emulate.wave.system import emit_system
@@ -53,21 +56,6 @@ def _reads_row(inst: Inst) -> bool:
     """Whether an instruction looks like one that takes threadIdx.y out of v0, ten bits from bit 10
     on.  The answer decides about speed alone."""
     return inst.op == "v_bfe_u32" and inst.args[2:] == (I(10), I(10))
-
-
-def _only_before(flow: Flow) -> dict[int, int]:
-    """By block the one whose end alone leads to it; of others nothing."""
-    before: dict[int, set[int]] = {}
-    for start, block in flow.blocks.items():
-        for succ in block.succs:
-            before.setdefault(succ, set()).add(start)
-    several = {flow.entry, *flow.indirect}
-    return {b: min(a) for b, a in before.items() if len(a) == 1 and b not in several}
-
-
-def _entered(flow: Flow) -> set[int]:
-    """The blocks that others, or they themselves, may lead to."""
-    return {*flow.indirect, *(succ for block in flow.blocks.values() for succ in block.succs)}
 
 
 class WaveBuilder:
@@ -91,7 +79,7 @@ class WaveBuilder:
         self.c.scratch = options.scratch
         self.c.state.workgroup = options.workgroup
         # The first block is entered once: nothing jumps to it.
-        self.once = flow.entry not in _entered(flow)
+        self.once = flow.entry not in entered(flow)
         if not options.strict:
             self.c.kernarg = options.kernarg
         self.c.rows = any(_reads_row(s.inst) for b in flow.blocks.values() for s in b.steps)
@@ -105,11 +93,13 @@ class WaveBuilder:
         self.c.state.poison = options.strict and options.poison
         # Not where values are to live no longer than a block.
         self.c.state.views = not alone and not options.quick
-        self.before = _only_before(flow) if self.c.state.views else {}
+        self.before = only_before(flow) if self.c.state.views else {}
         self.arms = short_arms.arms(flow) if self.c.state.views else {}
         self.every = every_lane.every_lane(flow) if self.c.state.views else every_lane.EveryLane()
         self.c.state.kept = self.every.kept
         self.heads = short_arms.heads(self.arms)
+        packs = isa == "avx512" and self.c.state.views and options.align == "natural"
+        self.packs = packed.runs(flow, self.strides) if packs else {}
         self.traced = options.trace is not None
         self.turns = options.turns
         self.points = trace_points.by_pc(options.trace or ())
@@ -207,11 +197,43 @@ class WaveBuilder:
             trace_points.emit_budget(c, length)
         if self.shadow is not None:
             self.shadow.start_block()
+        before: list[ModeBits] = []  # each instruction
         for step in steps:
-            self._step(step, bits)
+            before.append(bits)
             bits = step_mode(bits, step.inst)
+        runs = {one.first: one for one in self.packs.get(start, ())}
+        at = 0
+        while at < len(steps):
+            one = runs.get(at)
+            if one is not None and self._packed(steps, before, one):
+                at = one.end
+                continue
+            self._step(steps[at], before[at])
+            at += 1
         c.state.every = start in self.every.ends
         return bits
+
+    def _packed(
+        self, steps: Sequence[DecodedStep], bits: Sequence[ModeBits], run: packed.Run
+    ) -> bool:
+        modes_at = {step.pc: one for step, one in zip(steps, bits, strict=True)}
+        count = self.count
+
+        def each(step: DecodedStep) -> None:
+            if step.inst.op.startswith("s_"):
+                self._step(step, modes_at[step.pc])
+                return
+            self.c.pc = self._pc(step.pc)
+            self.c.state.every = step.pc in self.every.at
+            self.count += 1
+            row = alu.lookup(step.inst.op)
+            if row is not None:
+                self._set_mode(step.inst, row.mode, modes_at[step.pc])
+
+        done = loop.emit(self.c, steps, run, each)
+        if not done:
+            self.count = count
+        return done
 
     def _arm(self, arm: short_arms.Arm, bits: ModeBits) -> None:
         """Steps that a branch skips if no lane is active."""

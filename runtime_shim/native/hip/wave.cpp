@@ -128,22 +128,24 @@ const Range *range_of(Wave &wave, uint64_t address) {
   return nullptr;
 }
 
-void *runtime_resolve(SxWave *w, uint64_t address, uint32_t size, uint32_t access, uint32_t pc, uint32_t lane) {
+void *runtime_find(SxWave *w, uint64_t address, uint32_t size, uint32_t access) {
   Wave *wave = wave_of(w);
   const Launch &launch = *wave->group->launch;
   const Range *range = range_of(*wave, address);
-  if (!range || size > range->end - address || (range->guarded && access & (SX_WRITE | SX_ATOMIC))) {
-    runtime_fault(w, SX_FAULT_ADDRESS, pc, lane, address);
-    return nullptr;  // not reached
-  }
-  if (range->probes && !allowed(*range, launch.number, address, size, access))
-    runtime_fault(w, SX_FAULT_ADDRESS, pc, lane, address);
+  if (!range || size > range->end - address || (range->guarded && access & (SX_WRITE | SX_ATOMIC))) return nullptr;
+  if (range->probes && !allowed(*range, launch.number, address, size, access)) return nullptr;
   if (range->internal && config().strict) {
     // Of the arguments a kernel may only read its own.
     if (access != SX_READ || address < launch.kernarg || address + size > launch.kernarg + launch.kernarg_slot)
-      runtime_fault(w, SX_FAULT_ADDRESS, pc, lane, address);
+      return nullptr;
   }
   return reinterpret_cast<void *>(address + range->shift);
+}
+
+void *runtime_resolve(SxWave *w, uint64_t address, uint32_t size, uint32_t access, uint32_t pc, uint32_t lane) {
+  void *found = runtime_find(w, address, size, access);
+  if (!found) runtime_fault(w, SX_FAULT_ADDRESS, pc, lane, address);
+  return found;
 }
 
 uint64_t nanoseconds() {
@@ -162,7 +164,7 @@ uint64_t runtime_message(SxWave *, uint32_t simm16, uint32_t, uint32_t) {
 }  // namespace
 
 SxRuntime g_runtime = {sx_barrier, runtime_yield,   runtime_resolve, runtime_fault,
-                            runtime_clock,   runtime_message, 0, 0, {}};
+                            runtime_clock,   runtime_message, 0, 0, runtime_find, {}};
 
 FaultRecord out_of_memory() {
   FaultRecord fault;

@@ -85,7 +85,7 @@ def _product(d: LlvmDomain, a: Val, b: Val, base: Val) -> Table | None:
     return None if factor is None else Table(index, base, factor)
 
 
-def _limits(c: Context, base: Val, arena: Val, size: Val, *, up: bool) -> tuple[Val, Val, Val]:
+def limits(c: Context, base: Val, arena: Val, size: Val, *, up: bool) -> tuple[Val, Val, Val]:
     """(whether ``base`` is inside and aligned, how many dwords are inside below it, and that plus
     those above the first), each of the two within 32 bits.  ``up``: none below it, and those above
     the first are at most 2**30 - 1."""
@@ -113,7 +113,7 @@ def inside(c: Context, table: Table, base: Val, arena: Val, size: Val) -> Val:
     aligned, is left to the other forms.
     """
     d = c.d
-    ok, below, span = _limits(c, base, arena, size, up=table.offset)
+    ok, below, span = limits(c, base, arena, size, up=table.offset)
     lanes = d.not_(d.ult(span, d.add(table.index, below)))
     if table.factor is not None:
         lanes = d.and_(lanes, d.eq(table.factor, const(4, 32)))
@@ -138,6 +138,32 @@ def _gathered(c: Context, base: Val, step: str, offsets: str, width: int) -> str
     return fn.emit_new(
         f"call {out} {gather}({_PTRS} align 4 {places}, {_MASK} {lanes}, {out} zeroinitializer)"
     )
+
+
+# --- anywhere ------------------------------------------------------------------------------------
+
+
+def anywhere(c: Context, at: Val, arena: Val, size: Val) -> tuple[Val, Callable[[], list[Val]]]:
+    """Dwords at vectors of 64-bit addresses: whether all active lanes' are inside and aligned, and
+    what loads them.  An offset rotated right by two bits is below the number of dwords only if it
+    is a multiple of 4."""
+    d, fn = c.d, c.fn
+    rotate, out = f"@llvm.fshr.v{LANES}i64", V32
+    c.module.declare(f"{_V64} {rotate}({_V64}, {_V64}, {_V64})")
+    off = d.sub(at, arena).ref
+    number = fn.emit(f"call {_V64} {rotate}({_V64} {off}, {_V64} {off}, {_V64} splat (i64 2))")
+    lanes = d.ult(Val(number, 64, True), d.lshr(size, const(2, 64)))
+    found = d.or_(d.mask_of(lanes), d.not_(c.state.exec_mask()))
+
+    def gathered() -> list[Val]:
+        gather = f"@llvm.masked.gather.v{LANES}i32.v{LANES}p0"
+        c.module.declare(f"{out} {gather}({_PTRS}, {_MASK}, {out})")
+        where = fn.emit_new(f"inttoptr {_V64} {at.ref} to {_PTRS}")
+        active = fn.emit_new(f"bitcast i32 {c.state.exec_mask().ref} to {_MASK}")
+        args = f"{_PTRS} align 4 {where}, {_MASK} {active}, {out} zeroinitializer"
+        return [Val(fn.emit_new(f"call {out} {gather}({args})"), 32, True)]
+
+    return d.eq(found, const(-1, 32)), gathered
 
 
 # --- pairs --------------------------------------------------------------------------------------
@@ -208,4 +234,4 @@ def load_pair(
     return [own]
 
 
-__all__ = ["Table", "find", "inside", "load", "load_pair"]
+__all__ = ["Table", "find", "inside", "limits", "load", "load_pair"]

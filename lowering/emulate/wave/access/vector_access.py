@@ -290,6 +290,9 @@ def _with_mate(c: Context, a: Address, alone: Callable[[], list[Val]]) -> list[V
     if c.loaded is not None:
         value, there = c.loaded
         return either(c, there, lambda: [value], alone)
+    if c.mate is None and a.space == "g" and not c.strict:
+        ok, gathered = gathers.anywhere(c, a.full(c), *_arena(c))
+        return either(c, ok, gathered, alone)
     if c.mate is None:
         return alone()
     at = replace(a, base=const(0, 64)).full(c)

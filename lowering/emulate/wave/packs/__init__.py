@@ -1,0 +1,1 @@
+"""Runs of instructions for active lanes side by side, eight at a time."""
