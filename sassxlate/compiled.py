@@ -2,8 +2,9 @@
 
 mypyc compiles the modules that ``compiled_modules.txt`` names into one library for a version of
 Python (``tools/compiled``, ``runtime_shim/native/translator``).  The library's name has a digest of
-the sources that it was made of: with any other sources, with another Python, or if
-``SASSXLATE_PURE`` is set, the same modules are imported from their sources.  Both do the same.
+the sources that it was made of, and of modules whose constants it has inside: with any other
+sources, with another Python, or if ``SASSXLATE_PURE`` is set, the same modules are imported from
+their sources.  Both do the same.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ else:  # that module takes a millisecond
 ROOT = Path(__file__).parent
 PURE = "SASSXLATE_PURE"
 GROUP = "sassxlate_translator"  # of modules that call each other as C functions
+_CONSTANTS = "constants of "
 _SHARED = f"{GROUP}__mypyc"  # mypyc's own module of a group
 
 State = Literal["used", "pure", "absent", "other sources"]
@@ -34,8 +36,20 @@ State = Literal["used", "pure", "absent", "other sources"]
 
 def names(root: Path = ROOT) -> tuple[str, ...]:
     """The modules that are compiled, as they are imported; ``root``: the package's folder."""
+    return tuple(line for line in _lines(root) if not line.startswith(_CONSTANTS))
+
+
+def constants(root: Path = ROOT) -> tuple[str, ...]:
+    """Modules that run as Python, but have literals declared ``Final`` that compiled modules use:
+    mypyc writes these into their code."""
+    return tuple(
+        line.removeprefix(_CONSTANTS) for line in _lines(root) if line.startswith(_CONSTANTS)
+    )
+
+
+def _lines(root: Path) -> list[str]:
     lines = (root / "compiled_modules.txt").read_text("utf-8").splitlines()
-    return tuple(line for line in lines if line and not line.startswith("#"))
+    return [line for line in lines if line and not line.startswith("#")]
 
 
 def source(name: str, root: Path = ROOT) -> Path:
@@ -44,9 +58,10 @@ def source(name: str, root: Path = ROOT) -> Path:
 
 
 def digest(root: Path = ROOT) -> str:
-    """16 hexadecimal digits for the sources of all modules that are compiled."""
+    """16 hexadecimal digits for the sources of all modules that are compiled, and of
+    :func:`constants`."""
     found = hashlib.blake2b(digest_size=8)
-    for name in names(root):
+    for name in (*names(root), *constants(root)):
         data = source(name, root).read_bytes()
         found.update(f"{name} {len(data)} ".encode() + data)
     return found.hexdigest()

@@ -38,6 +38,7 @@ _KEPT = frozenset(
         "SASSXLATE_ROCM_FOLDER",
         "SASSXLATE_DIST",
         "SASSXLATE_USERLANDS",
+        "SASSXLATE_PURE",
     }
 )
 

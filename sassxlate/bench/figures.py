@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import click
 
-from sassxlate import __version__
+from sassxlate import __version__, compiled
 from sassxlate.errors import UsageError
 from sassxlate.lowering.emulate.options import Isa, host_isa
 from sassxlate.output import print_json, table
@@ -104,6 +104,7 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "llvmlite": importlib.metadata.version("llvmlite"),
         "llvm": ".".join(str(n) for n in llvm.llvm_version_info),
+        "translator": "compiled" if compiled.state() == "used" else "sources",
     }
 
 
@@ -138,7 +139,8 @@ def show(title: str, figures: Iterable[Figure], output_format: str) -> None:
     click.echo(
         f"{host['cpu']}, {host['vectors']}, {host['cores']} cores, load {host['load']}\n"
         f"sassxlate {host['sassxlate']}, Python {host['python']}, "
-        f"llvmlite {host['llvmlite']}, LLVM {host['llvm']}\n"
+        f"llvmlite {host['llvmlite']}, LLVM {host['llvm']}, "
+        f"translator: {host['translator']}\n"
     )
     head = ("figure", "min", "median", "max", "unit", "n", "target", "")
     cells: list[tuple[str, ...]] = []

@@ -201,14 +201,19 @@ def _translator(target: str) -> Check:
 def _compiled() -> Check:
     """Whether the translator's modules run as machine code."""
     name, slower = "compiled modules", "the translator takes twice as long from its sources"
-    fix = "in a clone, SASSXLATE_COMPILED=1 pip install . (minutes)"
+    fix = "install Python's headers (Debian: python3-dev), then, in a clone, pip install ."
     match compiled.state():
         case "used":
             return Check(name, "ok", str(compiled.library()))
         case "pure":
             return Check(name, "optional", f"{compiled.PURE} is set; {slower}", "unset it")
         case "other sources":
-            return Check(name, "optional", f"made of other sources, so not used; {slower}", fix)
+            return Check(
+                name,
+                "optional",
+                f"made of other sources, so not used; {slower}",
+                "in a clone, pip install .",
+            )
         case "absent":
             return Check(name, "optional", f"none for this Python; {slower}", fix)
 

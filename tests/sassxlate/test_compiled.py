@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import functools
 import importlib.machinery
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -47,6 +50,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(compiled, "ROOT", root)
     monkeypatch.setattr(compiled.digest, "__defaults__", (root,))
     monkeypatch.setattr(compiled.names, "__defaults__", (root,))
+    monkeypatch.setattr(compiled.constants, "__defaults__", (root,))
     monkeypatch.setattr(compiled.source, "__defaults__", (root,))
     monkeypatch.delenv(compiled.PURE, raising=False)
     compiled.library.cache_clear()
@@ -83,6 +87,77 @@ def test_one_of_other_sources_is_not(folder: Path) -> None:
     assert compiled.library() is None
     assert compiled.state() == "other sources"
     assert compiled.Finder().find_spec("sassxlate.cfg.graph") is None
+
+
+def test_one_of_other_constants_is_not(folder: Path) -> None:
+    """mypyc copies literals that are Final into compiled code, from modules that stay Python."""
+    listed = folder / "compiled_modules.txt"
+    listed.write_text(listed.read_text() + "constants of sassxlate.cfg.limits\n")
+    (folder / "cfg" / "limits.py").write_text("MOST: Final = 1\n")
+    _library(folder, f"translator-{compiled.digest()}-mypy1{SUFFIX}")
+    assert compiled.state() == "used"
+    assert compiled.names() == ("sassxlate.cfg.graph",)
+    (folder / "cfg" / "limits.py").write_text("MOST: Final = 2\n")
+    assert compiled.state() == "other sources"
+
+
+def test_every_module_whose_constants_are_compiled_is_listed() -> None:
+    modules = set(compiled.names())
+    used = {
+        home
+        for name in modules
+        for module, names in _imported(_tree(name))
+        for home in _homes(module, names)
+        if home not in modules
+    }
+    assert used
+    assert used <= set(compiled.constants())
+
+
+@functools.cache
+def _tree(name: str) -> ast.Module:
+    path = compiled.source(name)
+    if not path.exists():
+        path = path.with_suffix("") / "__init__.py"
+    return ast.parse(path.read_text("utf-8") if path.exists() else "")
+
+
+def _imported(tree: ast.Module) -> Iterator[tuple[str, frozenset[str]]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sassxlate"):
+            yield str(node.module), frozenset(alias.name for alias in node.names)
+
+
+def _homes(module: str, names: frozenset[str]) -> Iterator[str]:
+    """The modules of the literals that importing these names lets the importer use."""
+    tree = _tree(module)
+    body = [
+        stated
+        for node in tree.body
+        for stated in (
+            node.body if isinstance(node, ast.ClassDef) and node.name in names else [node]
+        )
+    ]
+    within = {id(s) for node in tree.body if isinstance(node, ast.ClassDef) for s in node.body}
+    if any(_literal(s) and (id(s) in within or _target(s) in names) for s in body):
+        yield module
+    for inner, given in _imported(tree):  # passed on
+        if shared := given & names:
+            yield from _homes(inner, shared)
+    for name in names:  # a module, of which any constant may be used
+        if any(_literal(stated) for stated in _tree(f"{module}.{name}").body):
+            yield f"{module}.{name}"
+
+
+def _literal(node: ast.stmt) -> bool:
+    if not isinstance(node, ast.AnnAssign) or "Final" not in ast.unparse(node.annotation):
+        return False
+    value = node.value.operand if isinstance(node.value, ast.UnaryOp) else node.value
+    return isinstance(value, ast.Constant)
+
+
+def _target(node: ast.stmt) -> str:
+    return ast.unparse(node.target) if isinstance(node, ast.AnnAssign) else ""
 
 
 def test_one_of_another_python_is_not(folder: Path) -> None:

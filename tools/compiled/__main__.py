@@ -1,10 +1,10 @@
-"""Writes C for the modules of ``sassxlate/compiled_modules.txt``, and how CMake builds it.
+"""Writes C for the modules of ``sassxlate/compiled_modules.txt``; CMake builds a library of it.
 
-    python -m tools.compiled FOLDER
+    python -m tools.compiled FOLDER     # FOLDER/c/unit0.c and so on, headers in FOLDER/include
+    python -m tools.compiled --name     # prints the library's name, without suffix
 
-FOLDER gets ``c/*.c`` and ``sources.cmake``, which sets SX_COMPILED_NAME (the library's, without
-suffix), SX_COMPILED_SOURCES and SX_COMPILED_INCLUDE.  Needs mypy (with mypyc, as its wheels have
-it) and setuptools.  CMake runs it where SX_COMPILED is on: see ``runtime_shim/native/translator``.
+The files' names do not depend on the modules, so that CMake knows them before they are written:
+``runtime_shim/native/translator``.  Needs mypy (with mypyc, as its wheels have it) and setuptools.
 """
 
 from __future__ import annotations
@@ -35,24 +35,33 @@ _PLACE = re.compile(r'(CPy_\w+\("(sassxlate/[^"]+\.py)", "[^"]*", )(\d+)(?=[,)])
 _FILE_SUFFIX = re.compile(r'(ext_suffix = PyUnicode_FromString\()"[^"]*"')
 
 
+# A compiler reads 40,000 lines of headers for each file, so that modules share a file; with more
+# files more processors work at once.  translator/CMakeLists.txt names them.
+UNITS = 8
+_ONCE = """\
+#if defined(__clang__)
+#define SX_ONCE __attribute__((optnone, noinline))
+#else
+#define SX_ONCE __attribute__((optimize("O0")))
+#endif
+"""
+# The code that runs when a module is imported.
+_TOP = re.compile(r"^(char CPyDef_\w+top_level__\(void\)) \{", re.M)
+
+
 def main(arguments: Sequence[str]) -> int:
     if len(arguments) != 1:
         print(__doc__, file=sys.stderr)
         return 2
+    if arguments[0] == "--name":
+        print(f"translator-{compiled.digest()}-mypy{version('mypy')}")
+        return 0
     folder = Path(arguments[0]).resolve()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    digest = compiled.digest()
     lines = _copy(compiled.ROOT, folder / "src" / "sassxlate")
-    sources, include = _translate(folder, lines)
+    _translate(folder, lines)
     _glue(folder / "c" / "modules.c")
-    name = f"translator-{digest}-mypy{version('mypy')}"
-    listed = "\n  ".join(f'"{path}"' for path in (*sources, folder / "c" / "modules.c"))
-    (folder / "sources.cmake").write_text(
-        f'set(SX_COMPILED_NAME "{name}")\nset(SX_COMPILED_INCLUDE "{include}" "{folder / "c"}")\n'
-        f"set(SX_COMPILED_SOURCES\n  {listed})\n",
-        "utf-8",
-    )
     return 0
 
 
@@ -78,8 +87,9 @@ def _copy(root: Path, target: Path) -> dict[str, tuple[int, ...]]:
     return places
 
 
-def _translate(folder: Path, lines: dict[str, tuple[int, ...]]) -> tuple[list[Path], Path]:
-    """The C files of all modules, with their lines as places, and the folder of mypyc's header."""
+def _translate(folder: Path, lines: dict[str, tuple[int, ...]]) -> None:
+    """Writes the C of all modules, with their lines as places, and of mypyc's run time."""
+    import mypyc
     from mypyc.build import mypycify
 
     config = folder / "mypy.ini"
@@ -98,13 +108,39 @@ def _translate(folder: Path, lines: dict[str, tuple[int, ...]]) -> tuple[list[Pa
     def original(match: re.Match[str]) -> str:
         return f"{match[1]}{lines[match[2]][int(match[3]) - 1]}"
 
+    modules: list[Path] = []
+    others: list[Path] = []
     for path in sources:
         text = path.read_text("utf-8")
+        text, tops = _TOP.subn(r"SX_ONCE \1 {", text)
         text = _FILE_SUFFIX.sub(r'\1".py"', _PLACE.sub(original, text))
         path.write_text(text, "utf-8")
-    import mypyc
+        (modules if tops else others).append(path)
+    if len(modules) != len(lines):
+        raise ValueError(f"{len(lines)} modules, {len(modules)} files that begin one")
+    for number, unit in enumerate(units([(path, path.stat().st_size) for path in modules])):
+        _include(made / f"unit{number}.c", unit)
+    _include(made / "runtime.c", [path for path in others if not path.name.startswith("__native")])
+    _include(made / "group.c", [path for path in others if path.name.startswith("__native")])
+    # Headers, and what C files include, are copied: mypy may be in a folder of this build alone.
+    headers = Path(mypyc.__file__).with_name("lib-rt")
+    for header in (*headers.rglob("*.h"), *headers.rglob("*.c")):
+        copy = folder / "include" / header.relative_to(headers)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(header.read_bytes())
 
-    return sources, Path(mypyc.__file__).with_name("lib-rt")
+
+def units(sizes: Sequence[tuple[Path, int]]) -> list[list[Path]]:
+    """Deals the files to :data:`UNITS` lists of about the same size, each in the files' order."""
+    dealt: list[tuple[int, int, list[Path]]] = [(0, number, []) for number in range(UNITS)]
+    for path, size in sorted(sizes, key=lambda one: (-one[1], one[0])):
+        least, number, paths = min(dealt, key=lambda one: one[:2])
+        dealt[number] = (least + size, number, [*paths, path])
+    return [sorted(paths) for _, _, paths in dealt]
+
+
+def _include(path: Path, files: Sequence[Path]) -> None:
+    path.write_text(_ONCE + "".join(f'#include "{file.name}"\n' for file in files), "utf-8")
 
 
 def _glue(path: Path) -> None:

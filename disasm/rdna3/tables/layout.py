@@ -28,6 +28,8 @@ NO_IMMEDIATE: Final = frozenset(
         "s_barrier",
     }
 )
+# Of fields that no operand stands for.  Not `(None,) * 512`: mypyc writes such a tuple out.
+_NO_ARGS: Final[tuple[Arg | None, ...]] = tuple([None] * 512)
 SOURCES: Final = {"src0": 0, "src1": 1, "src2": 2, "vdst": 3}
 
 
@@ -93,20 +95,20 @@ def _table(field: Field, operand: Operand) -> tuple[Arg | None, ...]:
         return source_table(field.kind, n, typ)
     if field.kind == "s":
         if cls == "sd":
-            return source_table("sd", n, typ) + (None,) * 128
+            return source_table("sd", n, typ) + _NO_ARGS[:128]
         return source_table("s", n, typ)
-    none: tuple[Arg | None, ...] = (None,) * 256
     if cls == "v":
-        return none + source_table("v", n, typ)
+        return _NO_ARGS[:256] + source_table("v", n, typ)
     if cls == "s":
-        return source_table("s", n, typ) + none
+        return source_table("s", n, typ) + _NO_ARGS[:256]
     if cls == "sd":
-        return source_table("sd", n, typ) + (None,) * 384
+        return source_table("sd", n, typ) + _NO_ARGS[:384]
     full = source_table("src", n, typ)
     if cls == "vi":
         return (
-            (None,) * 128 + full[128:209] + (None,) * 31 + full[240:249] + (None,) * 7 + full[256:]
-        )
+            *_NO_ARGS[:128], *full[128:209], *_NO_ARGS[:31],
+            *full[240:249], *_NO_ARGS[:7], *full[256:],
+        )  # fmt: skip
     return full
 
 

@@ -23,7 +23,17 @@ pytestmark = pytest.mark.usefixtures("valid_documents")
 
 ROOT = Path(__file__).resolve().parents[3]
 FIXTURES = ROOT / "fixtures"
-MACHINE = {"cpu", "vectors", "cores", "load", "sassxlate", "python", "llvmlite", "llvm"}
+MACHINE = {
+    "cpu",
+    "vectors",
+    "cores",
+    "load",
+    "sassxlate",
+    "python",
+    "llvmlite",
+    "llvm",
+    "translator",
+}
 FIELDS = {"name", "unit", "repeats", "min", "median", "max", "better", "target", "met", "note"}
 
 
