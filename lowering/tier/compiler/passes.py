@@ -11,6 +11,11 @@ from sassxlate.lowering.tier.compiler.known_numbers import hidden
 from sassxlate.lowering.tier.compiler.shifted_pairs import joined
 
 _OPTIONS = (
+    # Only an LLVM with assertions has this option, without an effect here; another one ends its
+    # process.  PyPI's llvmlite has them.  Of some kernels the lowering of truth values puts masks
+    # together before they are computed (llvm-project#179267), and the register allocator loses a
+    # live range: assertions find both, and without them LLVM goes on with wrong code.
+    "-debug-buffer-size=0",
     # Arrays on the stack never move to shared memory, whose layout is the kernel's own.
     "-disable-promote-alloca-to-lds",
     # The pass that ends a register's life in the arm of a branch which does not read it makes
