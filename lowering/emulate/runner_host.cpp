@@ -134,6 +134,7 @@ void prepare(Launch *l, std::vector<Fiber *> &fibers, std::vector<Group *> &grou
                z = t / l->block[0] / l->block[1];
       w.v0[lane] = x | y << 10 | z << 20;
     }
+    w.rows = sx_rows(&w);
     w.lds_size = l->lds_size;
     w.lds = reinterpret_cast<uint8_t *>((reinterpret_cast<uintptr_t>(group->lds.data()) + 15) & ~15ul);
     w.scratch = reinterpret_cast<uint8_t *>(group->scratch.data() + l->scratch_size * 8 * i);

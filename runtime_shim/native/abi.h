@@ -55,7 +55,8 @@ struct SxWave {
   uint32_t follows;        // 0x1c0 images that run several waves in one call (flag 16): not 0 if the next wave begins where this one ends
   uint32_t more;           // 0x1c4 the same images, of the first wave: workgroups of the row that follow; they count it down
   uint64_t step;           // 0x1c8 bytes from a wave to the next one
-  uint32_t unused[12];
+  uint32_t rows;           // 0x1d0 whether thread numbers in x go up by one from lane to lane, those in y and z staying, of the lanes of `exec`: bit 0: in each half, bit 1: in the wave
+  uint32_t unused[11];
   uint32_t v0[32];         // 0x200 initial v0: x | y << 10 | z << 20
   uint32_t exec;           // 0x280 initial EXEC
   uint32_t lds_size;       // 0x284 bytes
@@ -75,6 +76,16 @@ struct SxWave {
   uint64_t traced;         // 0x2f0 the wave's number plus 1 if it is to be traced, otherwise 0
   const void *arguments;   // 0x2f8 where the host has the launch's arguments, as many bytes as the kernel's descriptor says
 };                         // 0x300
+
+// What `rows` is, of v0 and `exec`, whose lanes are the first ones.
+static inline uint32_t sx_rows(const SxWave *w) {
+  uint32_t rows = 3;
+  for (uint32_t lane = 1; lane < 32 && w->exec >> lane & 1; ++lane) {
+    const uint32_t before = w->v0[lane - 1], here = w->v0[lane];
+    if (here - before != 1 || here >> 10 != before >> 10) rows &= lane == 16 ? 1u : 0u;
+  }
+  return rows;
+}
 
 struct SxImageHeader {
   uint32_t magic, version;

@@ -101,6 +101,7 @@ class LoopWave:
         struct.pack_into("<Q", w, WaveLayout.SGPR, self.kernarg)
         struct.pack_into("<Q", w, WaveLayout.ARGUMENTS, self.kernarg)
         struct.pack_into(f"<{LANES}I", w, WaveLayout.V0, *range(LANES))
+        struct.pack_into("<I", w, WaveLayout.ROWS, 3)  # which they are
         struct.pack_into("<II", w, WaveLayout.EXEC, 0xFFFFFFFF, len(self._lds))
         struct.pack_into("<Q", w, WaveLayout.LDS, ctypes.addressof(self._lds))
         struct.pack_into("<QQ", w, WaveLayout.ARENA_BASE, self.device.base, self.device.size)

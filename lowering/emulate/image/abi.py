@@ -76,6 +76,7 @@ class WaveLayout(IntEnum):
     FOLLOWS = 0x1C0
     MORE = 0x1C4
     STEP = 0x1C8
+    ROWS = 0x1D0
     V0 = 0x200
     EXEC = 0x280
     LDS_SIZE = 0x284

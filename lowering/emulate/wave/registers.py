@@ -39,6 +39,7 @@ class State:
         # By what `read_s` returned: the SGPR whose value at the wave's start that is.
         self.first: dict[str, int] = {}
         self.starting = False  # whether the block is the wave's first, and is never entered again
+        self.threads = ""  # what `read_v` returned for v0 at the wave's start, the threads' numbers
         self.views = False  # whether values stay known where lanes only end, and to a next block
         self._arm: Arm | None = None
         # Whether all lanes that the wave began with are active now, as far as the code shows it,
@@ -232,6 +233,8 @@ class State:
         if e.whole is None:
             e.whole = Val(self.fn.emit_new(f"load {V32}, ptr {self._v_slot(i)}"), 32, True)
             self._uses[self._block] = self._uses.get(self._block, 0) | 1 << i
+            if i == 0 and self.starting:
+                self.threads = e.whole.ref
         for old in e.older:
             e.whole = self.d.select(old.lanes, old.value, e.whole)
         e.older.clear()

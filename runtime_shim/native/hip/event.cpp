@@ -69,7 +69,7 @@ int record(hipEvent_t handle, hipStream_t stream_handle) {
     event->last = recording;
   }
   if (stream_idle(stream)) reach(recording);
-  else enqueue(stream, [recording] { reach(recording); });
+  else enqueue(stream, [recording] { reach(recording); }, true);
   return 0;
 }
 

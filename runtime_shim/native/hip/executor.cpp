@@ -5,7 +5,7 @@
 // workgroups only yield, the worker begins more of them: they may be waiting for a workgroup that has
 // not begun, as in a barrier over the grid or a scan that looks back.
 #include "limits.h"
-#include "per_thread.h"
+#include "moment.h"
 #include "state.h"
 #include "strict.h"
 #include "threads.h"
@@ -33,6 +33,7 @@ struct Board {
   std::condition_variable work;
   std::deque<Launch *> active;
   unsigned helpers = 0;
+  std::atomic<unsigned> called{0};  // launches so far
 };
 
 Board &board() {
@@ -90,6 +91,8 @@ bool take_from(Launch &launch, Batch &batch, uint64_t &dropped) {
 
 class Worker {
  public:
+  Moment moment;  // of the thread's waits for the ends of launches
+
   ~Worker() {
     for (Group *group : spare_) {
       free(group->lds);
@@ -357,16 +360,60 @@ class Worker {
   unsigned waves_ = 0;
 };
 
+// A worker that no thread has, while this lives: a launch may run on any thread, and stacks and buffers that were used last
+// are in the caches.
+class Borrowed {
+ public:
+  Borrowed() {
+    std::lock_guard<std::mutex> guard(idle().mutex);
+    if (idle().workers.empty()) {
+      worker_ = new Worker;
+    } else {
+      worker_ = idle().workers.back();
+      idle().workers.pop_back();
+    }
+  }
+  ~Borrowed() {
+    std::lock_guard<std::mutex> guard(idle().mutex);
+    idle().workers.push_back(worker_);
+  }
+  Borrowed(const Borrowed &) = delete;
+  Borrowed &operator=(const Borrowed &) = delete;
+
+  Worker *operator->() { return worker_; }
+
+ private:
+  struct Idle {
+    std::mutex mutex;
+    std::vector<Worker *> workers;
+  };
+  static Idle &idle() {
+    static Idle *const instance = new Idle;
+    return *instance;
+  }
+
+  Worker *worker_;
+};
+
+bool to_begin(const Board &b) {
+  return std::any_of(b.active.begin(), b.active.end(), [](Launch *l) { return l->next < l->total; });
+}
+
 void help() {
   // The worker keeps its stacks and buffers for the next launch.
   Worker *worker = new Worker;
+  Moment moment;
   Board &b = board();
   for (;;) {
     {
       std::unique_lock<std::mutex> lock(b.mutex);
-      b.work.wait(lock, [&] {
-        return std::any_of(b.active.begin(), b.active.end(), [](Launch *l) { return l->next < l->total; });
-      });
+      if (!to_begin(b)) {
+        const unsigned before = b.called.load(std::memory_order_relaxed);
+        lock.unlock();
+        moment.pass([&] { return b.called.load(std::memory_order_acquire) != before; });
+        lock.lock();
+      }
+      b.work.wait(lock, [&] { return to_begin(b); });
     }
     worker->serve(nullptr);
   }
@@ -375,7 +422,7 @@ void help() {
 }  // namespace
 
 void execute(Launch &launch) {
-  Worker *worker = &PerThread<Worker>::get();
+  Borrowed worker;
   Board &b = board();
   Watched watched(launch, g_runtime);
   launch.pending.store(launch.total);
@@ -383,15 +430,31 @@ void execute(Launch &launch) {
   if (shared) {
     std::lock_guard<std::mutex> guard(b.mutex);
     b.active.push_back(&launch);
-    uint64_t wanted = std::min<uint64_t>(config().threads - 1, launch.total - 1);
+    b.called.fetch_add(1, std::memory_order_release);
+    uint64_t wanted = std::min<uint64_t>(config().threads - 1, launch.total - 1) - (launch.helped ? 1 : 0);
     while (b.helpers < wanted && start_thread("sx-worker", help)) ++b.helpers;
     if (wanted == 1) b.work.notify_one();
-    else b.work.notify_all();
+    else if (wanted) b.work.notify_all();
   }
   worker->serve(&launch);
+  // Others run the last of its workgroups.
+  if (shared) worker->moment.pass([&] { return launch.done.load(std::memory_order_acquire); });
   std::unique_lock<std::mutex> lock(b.mutex);
-  launch.finished.wait(lock, [&] { return launch.done; });
+  launch.finished.wait(lock, [&] { return launch.done.load(); });
   if (shared) b.active.erase(std::find(b.active.begin(), b.active.end(), &launch));
+}
+
+void help_with_launches() {
+  if (config().threads == 1) return;
+  Board &b = board();
+  const unsigned before = b.called.load(std::memory_order_relaxed);
+  auto some = [&] {
+    std::lock_guard<std::mutex> guard(b.mutex);
+    return to_begin(b);
+  };
+  // The launch that is waited for is about to begin.
+  if (!some()) Moment::within(std::chrono::microseconds(5), [&] { return b.called.load(std::memory_order_acquire) != before; });
+  if (some()) Borrowed()->serve(nullptr);
 }
 
 }  // namespace sx

@@ -112,6 +112,7 @@ void fill_packet(uint8_t *packet, const Launch &launch) {
 }
 
 void run_or_drop(Launch &launch) {
+  launch.helped = lent_thread();
   if (!sticky_error()) {
     if (int error = run_launch(launch)) set_sticky_error(error);
   }
@@ -150,7 +151,7 @@ int launch_kernel(hipFunction_t handle, const Shape &shape, hipStream_t stream_h
   }
   fill_packet(segment + packet, *launch);
   make_templates(*launch, launch->kernarg + packet, launch->kernarg + packet + kPacketSize);
-  enqueue(stream, [launch] { run_or_drop(*launch); });
+  enqueue(stream, [launch] { run_or_drop(*launch); }, true);
   return 0;
 }
 

@@ -41,6 +41,7 @@ struct Launch {
   size_t template_size = sizeof(SxWave);
 
   // Scheduling; the executor's.
+  bool helped = false;              // a thread is about to call help_with_launches for it
   uint64_t total = 0;               // workgroups
   uint64_t next = 0;                // the first not yet taken (under the executor's mutex)
   std::atomic<uint64_t> pending{0}; // not yet ended
@@ -49,7 +50,7 @@ struct Launch {
   std::atomic<bool> overdue{false}; // its time is over; the watchdog's, as is the deadline
   std::chrono::steady_clock::time_point deadline;
   std::atomic<uint64_t> executed{0};  // instructions, of the waves of all workgroups that have ended
-  bool done = false;
+  std::atomic<bool> done{false};  // set under the executor's mutex
   std::condition_variable finished;
   std::mutex fault_mutex;
   FaultRecord fault;
@@ -69,6 +70,9 @@ uint64_t busy_nanoseconds();
 
 // Runs the launch to its end on the calling thread and on the workers; the part of run_launch that is the executor's.
 void execute(Launch &launch);
+
+// Runs workgroups of launches in flight until there are none to begin.
+void help_with_launches();
 
 // The HIP error of a fault, after one line on standard error about it.
 int report_fault(const Launch &launch);

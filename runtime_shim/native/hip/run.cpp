@@ -153,6 +153,7 @@ void make_templates(Launch &launch, uint64_t packet, uint64_t queue) {
       unsigned z = flat / launch.block[0] / launch.block[1];
       w.v0[lane] = x | (dimensions > 1 ? y << 10 : 0) | (dimensions > 2 ? z << 20 : 0);
     }
+    w.rows = sx_rows(&w);
   }
 }
 

@@ -1,10 +1,13 @@
 #include "stream.h"
 
+#include "launch.h"
 #include "log.h"
+#include "moment.h"
 #include "per_thread.h"
 #include "state.h"
 #include "threads.h"
 
+#include <algorithm>
 #include <atomic>
 #include <unordered_map>
 
@@ -17,6 +20,10 @@ struct Streams {
   std::condition_variable ready_changed;
   std::deque<StreamRef> ready;  // running, but without a thread yet
   unsigned idle = 0;            // threads that wait for a stream
+  unsigned watching = 0;        // of these, those that look at `called`, and need not be woken
+  std::atomic<unsigned> called{0};  // times that a stream became ready
+  // Streams that a waiting thread has taken from the thread that was to run them, which helps with their launches then.
+  std::atomic<unsigned> lent{0};
   std::unordered_map<const void *, StreamRef> created;
   std::vector<std::weak_ptr<Stream>> per_thread;
   StreamRef legacy;
@@ -30,6 +37,7 @@ Streams &streams() {
 }
 
 thread_local bool t_in_callback = false;
+thread_local bool t_lent = false;  // runs operations of a stream that it waits for
 
 template <class Visit>
 void for_each(Streams &s, Visit visit) {
@@ -67,28 +75,61 @@ void complete(Stream &stream, uint64_t sequence) {
   stream.progress.notify_all();
 }
 
+// Runs the stream's first operation.  Called and left with the lock held.
+void run_next(const StreamRef &stream, std::unique_lock<std::mutex> &lock) noexcept {
+  Operation operation = std::move(stream->queue.front());
+  stream->queue.pop_front();
+  wait_marks(operation.after, lock);
+  lock.unlock();
+  operation.run();
+  operation.run = nullptr;  // its captures are destroyed before its end is visible
+  lock.lock();
+  complete(*stream, operation.sequence);
+}
+
 // Runs the stream's operations until there are none.  Called and left with the lock held.
 void work_off(const StreamRef &stream, std::unique_lock<std::mutex> &lock) {
-  while (!stream->queue.empty()) {
-    Operation operation = std::move(stream->queue.front());
-    stream->queue.pop_front();
-    wait_marks(operation.after, lock);
-    lock.unlock();
-    operation.run();
-    operation.run = nullptr;  // its captures are destroyed before its end is visible
-    lock.lock();
-    complete(*stream, operation.sequence);
-  }
+  while (!stream->queue.empty()) run_next(stream, lock);
   stream->running = false;
+}
+
+// Waits until a stream is ready or one was lent.  Called and left with the lock held.
+void await_call(Streams &s, Moment &moment, bool helped, std::unique_lock<std::mutex> &lock) {
+  auto come = [&s] { return !s.ready.empty() || s.lent.load(std::memory_order_relaxed); };
+  ++s.idle;
+  if (!come() && config().threads > 1) {
+    ++s.watching;
+    const unsigned before = s.called.load(std::memory_order_relaxed);
+    lock.unlock();
+    moment.pass([&] { return s.called.load(std::memory_order_acquire) != before; });
+    lock.lock();
+    --s.watching;
+  }
+  // Where the last launch was waited for at once, this one is, most likely.
+  if (helped && !s.ready.empty() && !s.lent.load(std::memory_order_relaxed)) {
+    lock.unlock();
+    Moment::within(std::chrono::microseconds(5), [&] { return s.lent.load(std::memory_order_acquire) != 0; });
+    lock.lock();
+  }
+  s.ready_changed.wait(lock, come);
+  --s.idle;
 }
 
 void runner() {
   Streams &s = streams();
+  Moment moment;
+  bool helped = false;
   std::unique_lock<std::mutex> lock(s.mutex);
   for (;;) {
-    ++s.idle;
-    s.ready_changed.wait(lock, [&] { return !s.ready.empty(); });
-    --s.idle;
+    await_call(s, moment, helped, lock);
+    helped = s.lent.load(std::memory_order_relaxed) != 0;
+    if (helped) {
+      s.lent.fetch_sub(1, std::memory_order_relaxed);
+      lock.unlock();
+      help_with_launches();
+      lock.lock();
+      continue;
+    }
     StreamRef stream = std::move(s.ready.front());
     s.ready.pop_front();
     work_off(stream, lock);
@@ -100,14 +141,51 @@ void runner() {
 void dispatch(Streams &s, const StreamRef &stream, std::unique_lock<std::mutex> &lock) {
   stream->running = true;
   s.ready.push_back(stream);
-  if (s.idle >= s.ready.size()) {
-    s.ready_changed.notify_one();
+  s.called.fetch_add(1, std::memory_order_release);
+  const size_t wanted = s.ready.size() + s.lent.load(std::memory_order_relaxed);  // threads
+  if (s.idle >= wanted) {
+    if (s.watching < wanted) s.ready_changed.notify_one();
   } else if (!start_thread("sx-stream", runner)) {
     static std::atomic<bool> said{false};
     if (!said.exchange(true)) log_line("SX0655: cannot start a thread for a stream; its work runs synchronously");
     s.ready.pop_back();
     work_off(stream, lock);
   }
+}
+
+// Whether a waiting thread may run the stream's operations up to a mark's: launches that no thread has begun with.
+bool lendable(const Stream &stream, uint64_t sequence) {
+  constexpr size_t kMost = 16;  // of more, a thread will have begun with the first meanwhile
+  if (stream.queue.size() > kMost) return false;
+  for (const Operation &operation : stream.queue) {
+    if (operation.sequence > sequence) break;
+    if (!operation.lendable) return false;
+    for (const Mark &mark : operation.after)
+      if (mark.stream->completed < mark.sequence) return false;
+  }
+  return true;
+}
+
+// Before a thread of the application waits: what it waits for runs on it, if no other thread has begun with that.  So none
+// has to be woken at the launch's end, and the one that was woken at its beginning helps.  With the lock held.
+void lend(Streams &s, const Mark &mark, std::unique_lock<std::mutex> &lock) {
+  const StreamRef &stream = mark.stream;
+  if (stream->completed >= mark.sequence || !lendable(*stream, mark.sequence)) return;
+  auto found = std::find(s.ready.begin(), s.ready.end(), stream);
+  if (found == s.ready.end()) return;
+  s.ready.erase(found);
+  s.lent.fetch_add(1, std::memory_order_release);
+  t_lent = true;
+  while (stream->completed < mark.sequence) run_next(stream, lock);
+  t_lent = false;
+  if (stream->queue.empty()) stream->running = false;
+  else dispatch(s, stream, lock);
+}
+
+// As wait_marks, for a thread of the application.
+void await(Streams &s, const std::vector<Mark> &marks, std::unique_lock<std::mutex> &lock) {
+  for (const Mark &mark : marks) lend(s, mark, lock);
+  wait_marks(marks, lock);
 }
 
 StreamRef thread_stream() {
@@ -131,7 +209,10 @@ StreamRef thread_stream() {
 
 std::mutex &stream_mutex() { return streams().mutex; }
 
-bool in_callback() { return t_in_callback; }
+// Also on a thread that runs a launch while it waits: what calls then is a handler of a signal.
+bool in_callback() { return t_in_callback || t_lent; }
+
+bool lent_thread() { return t_lent; }
 
 int find_stream(hipStream_t handle, StreamRef &stream) {
   Streams &s = streams();
@@ -148,12 +229,13 @@ int find_stream(hipStream_t handle, StreamRef &stream) {
   return 0;
 }
 
-void enqueue(const StreamRef &stream, std::function<void()> run) {
+void enqueue(const StreamRef &stream, std::function<void()> run, bool lendable) {
   Streams &s = streams();
   std::unique_lock<std::mutex> lock(s.mutex);
   Operation operation;
   operation.after = predecessors(s, stream);
   operation.run = std::move(run);
+  operation.lendable = lendable;
   operation.sequence = ++stream->enqueued;
   stream->queue.push_back(std::move(operation));
   if (!stream->running) dispatch(s, stream, lock);
@@ -178,9 +260,10 @@ void run_in_order(const StreamRef &stream, const std::function<void()> &run) {
   operation.after = std::move(after);
   operation.run = run;
   operation.sequence = sequence;
+  operation.lendable = true;
   stream->queue.push_back(std::move(operation));
   if (!stream->running) dispatch(s, stream, lock);
-  stream->progress.wait(lock, [&] { return stream->completed >= sequence; });
+  await(s, {{stream, sequence}}, lock);
 }
 
 void wait_stream(const StreamRef &stream) {
@@ -190,7 +273,7 @@ void wait_stream(const StreamRef &stream) {
   add_mark(marks, stream);
   if (stream->legacy)
     for (Mark &mark : predecessors(s, stream)) marks.push_back(std::move(mark));
-  wait_marks(marks, lock);
+  await(s, marks, lock);
 }
 
 bool stream_idle(const StreamRef &stream) {
@@ -204,7 +287,7 @@ void wait_all_streams() {
   std::unique_lock<std::mutex> lock(s.mutex);
   std::vector<Mark> marks;
   for_each(s, [&](const StreamRef &stream) { add_mark(marks, stream); });
-  wait_marks(marks, lock);
+  await(s, marks, lock);
 }
 
 void streams_reset() {

@@ -27,6 +27,7 @@ struct Operation {
   uint64_t sequence = 0;
   std::vector<Mark> after;  // what must have ended before, in other streams
   std::function<void()> run;
+  bool lendable = false;  // may run on a thread of the application that waits for it
 };
 
 struct Stream {
@@ -45,8 +46,8 @@ std::mutex &stream_mutex();
 // The stream of a handle (0 and 1: legacy, 2: the calling thread's): 0 or hipErrorInvalidHandle.
 int find_stream(hipStream_t handle, StreamRef &stream);
 
-// Appends an operation.  It runs on a thread of the library.
-void enqueue(const StreamRef &stream, std::function<void()> run);
+// Appends an operation.  It runs on a thread of the library, or, if it is `lendable`, on one that waits for it.
+void enqueue(const StreamRef &stream, std::function<void()> run, bool lendable = false);
 // Runs an operation in the stream's order and returns when it has ended; on the calling thread where
 // nothing is before it.
 void run_in_order(const StreamRef &stream, const std::function<void()> &run);
@@ -60,5 +61,7 @@ void streams_reset();
 
 // True on a thread that runs a callback of the application, which may not call the library.
 bool in_callback();
+// True on a thread of the application that runs what it waits for: a thread of the library is about to help it.
+bool lent_thread();
 
 }  // namespace sx

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sassxlate.lowering.emulate.wave import rows
 from sassxlate.lowering.emulate.wave.access import memory_helpers
 from sassxlate.lowering.emulate.wave.context import Context
 from sassxlate.lowering.llvm.ir_text import Val, const, vec_type
@@ -38,19 +39,26 @@ def run_length(c: Context) -> int:
     return HALF if c.rows else LANES
 
 
-def firsts(c: Context, value: Val) -> tuple[list[Val], Val]:
-    """(the value of each run's first lane, a vector of these)."""
+def heads(c: Context, value: Val) -> list[Val]:
+    """The value of each run's first lane."""
     length = run_length(c)
     if not value.vec:
-        return [value] * (LANES // length), value
-    fn, type_ = c.fn, value.type
-    heads = [
-        Val(fn.emit(f"extractelement {type_} {value.ref}, i64 {i}"), value.width, False)
+        return [value] * (LANES // length)
+    return [
+        Val(c.fn.emit(f"extractelement {value.type} {value.ref}, i64 {i}"), value.width, False)
         for i in range(0, LANES, length)
     ]
+
+
+def firsts(c: Context, value: Val) -> tuple[list[Val], Val]:
+    """(the value of each run's first lane, a vector of these)."""
+    length, first = run_length(c), heads(c, value)
+    if not value.vec:
+        return first, value
+    fn, type_ = c.fn, value.type
     index = _list([i // length * length for i in range(LANES)])
     text = f"shufflevector {type_} {value.ref}, {type_} poison, <{LANES} x i32> {index}"
-    return heads, Val(fn.emit(text), value.width, True)
+    return first, Val(fn.emit(text), value.width, True)
 
 
 def starts(c: Context, lo: Val, hi: Val | None, bytes_: int, *, short: bool) -> Starts:
@@ -62,6 +70,9 @@ def starts(c: Context, lo: Val, hi: Val | None, bytes_: int, *, short: bool) -> 
     known = d.whole(hi, lo) if d.avx512 and hi is not None else None
     if known is not None:
         return _wide_starts(c, known, bytes_)
+    in_rows = rows.grows(c, lo, bytes_, length) if hi is None else None
+    if in_rows is not None:
+        return _row_starts(c, lo, in_rows, 0 if short else length * bytes_)
     steps = Val(_list([i % length * bytes_ for i in range(LANES)]), 32, True)
     lows, vector = firsts(c, lo)
     hit = d.eq(d.splat(lo), d.add(d.splat(vector), steps))
@@ -77,14 +88,22 @@ def starts(c: Context, lo: Val, hi: Val | None, bytes_: int, *, short: bool) -> 
     return Starts(ok, wide)
 
 
+def _row_starts(c: Context, lo: Val, ok: Val, span: int) -> Starts:
+    """The same of addresses of 32 bits that are side by side if ``ok``, of ``span`` bytes."""
+    d, lows = c.d, heads(c, lo)
+    for low in lows if span else ():
+        ok = d.and_(ok, d.ult(low, const((1 << 32) - span, 32)))
+    return Starts(ok, [d.zext(low, 64) for low in lows])
+
+
 def _wide_starts(c: Context, address: Val, bytes_: int) -> Starts:
     """The same of addresses that are there as vectors of 64 bits, which takes half the work."""
     d, length = c.d, run_length(c)
-    heads, vector = firsts(c, address)
+    first, vector = firsts(c, address)
     offsets = ", ".join(f"i64 {i % length * bytes_}" for i in range(LANES))
     hit = d.eq(address, d.add(d.splat(vector), Val(f"<{offsets}>", 64, True)))
     ok = d.eq(d.or_(d.mask_of(hit), d.not_(c.state.exec_mask())), const(-1, 32))
-    return Starts(ok, heads)
+    return Starts(ok, first)
 
 
 # --- loads -----------------------------------------------------------------------------------
@@ -232,4 +251,14 @@ def blend(c: Context, at: Sequence[str], data: Sequence[Val], lanes: Val) -> Non
         c.fn.do(f"store {type_} {new}, ptr {p}, align 4")
 
 
-__all__ = ["Starts", "blend", "firsts", "load", "masked_store", "run_length", "starts", "store"]
+__all__ = [
+    "Starts",
+    "blend",
+    "firsts",
+    "heads",
+    "load",
+    "masked_store",
+    "run_length",
+    "starts",
+    "store",
+]

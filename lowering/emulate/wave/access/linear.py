@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sassxlate.lowering.emulate.wave import rows
 from sassxlate.lowering.emulate.wave.access import contiguous
 from sassxlate.lowering.emulate.wave.context import Context
 from sassxlate.lowering.llvm.domain import LlvmDomain
@@ -114,6 +115,9 @@ def find(d: LlvmDomain, lo: Val, hi: Val | None, bytes_: int, *, short: bool) ->
 def grows(c: Context, form: Linear) -> tuple[Val, list[Val]]:
     """(whether the active lanes of each run have values ``stride`` apart, those of the first)."""
     d, root, length = c.d, form.root, contiguous.run_length(c)
+    known = rows.grows(c, root, form.stride, length)
+    if known is not None:
+        return known, contiguous.heads(c, root)
     heads, vector = contiguous.firsts(c, root)
     offsets = ", ".join(f"i{root.width} {i % length * form.stride}" for i in range(LANES))
     hit = d.eq(root, d.add(vector, Val(f"<{offsets}>", root.width, True)))

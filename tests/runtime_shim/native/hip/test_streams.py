@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from ctypes import c_size_t, c_uint, c_uint32, c_void_p
+from pathlib import Path
 
 import pytest
 
+from .conftest import Script
 from .hip_api import CALLBACK, HOST_FUNCTION, NOT_READY, Hip
 from .hip_code_objects import Kernel, build
 
@@ -286,3 +289,111 @@ def test_threads_with_streams_of_their_own(hip: Hip, functions: dict[str, int]) 
         thread.join(30)
     assert not any(t.is_alive() for t in threads)
     assert failures == []
+
+
+def test_a_waiting_thread_runs_what_it_waits_for(hip: Hip, functions: dict[str, int]) -> None:
+    """Where the thread that was woken for it has not begun; which is faster differs from time to
+    time."""
+    word, stream = hip.malloc(4), hip.stream()
+    hip.ok("hipMemset", c_void_p(word), 0, c_size_t(4))
+    turns, own = 0, time.thread_time()
+    while turns < 2000 and time.thread_time() - own < 0.05:
+        args = struct.pack("<QII", word, 1, 50_000)
+        assert hip.launch(functions["bump"], 1, 1, args, stream=stream) == 0
+        hip.ok("hipStreamSynchronize", c_void_p(stream))
+        turns += 1
+        assert hip.words(word, 1) == [50_000 * turns & 0xFFFFFFFF]
+    assert turns < 2000
+    hip.ok("hipStreamDestroy", c_void_p(stream))
+    hip.free(word)
+
+
+def test_a_waiting_thread_runs_no_host_function(hip: Hip, functions: dict[str, int]) -> None:
+    word, stream = hip.malloc(4), hip.stream()
+    hip.ok("hipMemset", c_void_p(word), 0, c_size_t(4))
+    threads: list[int] = []
+
+    def note_thread(_: int | None) -> None:
+        threads.append(threading.get_native_id())
+
+    note = HOST_FUNCTION(note_thread)
+    for _ in range(100):
+        for _ in range(2):
+            args = struct.pack("<QII", word, 1, 1)
+            assert hip.launch(functions["bump"], 1, 1, args, stream=stream) == 0
+        hip.ok("hipLaunchHostFunc", c_void_p(stream), note, None)
+        hip.ok("hipStreamSynchronize", c_void_p(stream))
+    assert len(threads) == 100
+    assert threading.get_native_id() not in threads
+    hip.ok("hipStreamDestroy", c_void_p(stream))
+    hip.free(word)
+
+
+def test_copies_after_launches_see_what_they_wrote(hip: Hip, functions: dict[str, int]) -> None:
+    word, streams = hip.malloc(4), [hip.stream(), hip.stream()]
+    hip.ok("hipMemset", c_void_p(word), 0, c_size_t(4))
+    found = ctypes.c_uint32()
+    for turn in range(1, 200):
+        for stream in streams:
+            args = struct.pack("<QII", word, 1, 5)
+            assert hip.launch(functions["bump"], 1, 1, args, stream=stream) == 0
+            # The default stream waits for both, and what is launched then for it.
+            hip.ok("hipMemcpy", ctypes.byref(found), c_void_p(word), c_size_t(4), 2)
+        assert found.value == 10 * turn
+    for stream in streams:
+        hip.ok("hipStreamDestroy", c_void_p(stream))
+    hip.free(word)
+
+
+_HANDLER = """
+extern "C" {
+int (*wait_for)(void *);
+void *stream;
+volatile unsigned *flag;
+volatile int answer;
+void handle(int) {
+  answer = wait_for(stream);
+  *flag = 1;
+}
+}
+"""
+
+_SIGNALS = """
+import signal
+code = ctypes.CDLL(os.environ["HANDLER"])
+flag, stream = hip.host_malloc(8), hip.stream()
+function = hip.function(hip.load(build([Kernel("wait_flag")])), "wait_flag")
+word = ctypes.c_uint32.from_address(flag)
+answer = ctypes.c_int.in_dll(code, "answer")
+for name, value in (("stream", stream), ("flag", flag)):
+    c_void_p.in_dll(code, name).value = value
+pointer = ctypes.cast(hip.hipStreamSynchronize, c_void_p)
+c_void_p.in_dll(code, "wait_for").value = pointer.value
+libc = ctypes.CDLL(None)
+libc.signal(signal.SIGUSR1, code.handle)
+def later(main):
+    time.sleep(0.02)
+    libc.pthread_kill(c_void_p(main), signal.SIGUSR1)
+    time.sleep(0.02)
+    word.value = 1  # where another thread runs the launch, the handler waits for it
+for turn in range(50):
+    ctypes.memset(flag, 0, 8)
+    answer.value = -1
+    thread = threading.Thread(target=later, args=(threading.get_ident(),))
+    thread.start()
+    assert hip.launch(function, 1, 1, struct.pack("<Q", flag), stream=stream) == 0
+    assert hip.hipStreamSynchronize(c_void_p(stream)) == 0
+    thread.join()
+    assert answer.value in (0, 800), answer
+    if answer.value == 800: break
+print(answer.value)
+"""
+
+
+def test_a_signal_in_a_thread_that_runs_a_launch(script: Script, tmp_path: Path) -> None:
+    """A handler that waits for the launch would wait for ever: it is told that it may not."""
+    source, library = tmp_path / "handler.cpp", tmp_path / "handler.so"
+    source.write_text(_HANDLER)
+    subprocess.run(["g++", "-shared", "-fPIC", "-o", library, source], check=True)
+    done = script(_SIGNALS, HANDLER=str(library))
+    assert (done.returncode, done.stdout) == (0, "800\n"), done.stderr
