@@ -97,14 +97,20 @@ def _half(c: RuleEmitter, role: str) -> Arg:
     high = getattr(operand, "select", "")
     if high not in ("", "H1"):
         raise c.refuse(f"selector {high} of a half")
-    part, out = c.vtemp(), c.vtemp()
+    out = c.vtemp()
     if c.ins.has("BF16"):
         if high:
             c.emit("v_and_b32", out, I(0xFFFF0000), c.value(operand))
         else:
             c.emit("v_lshlrev_b32", out, I(16), c.value(operand))
         return out
-    c.emit("v_lshrrev_b32", part, I(16 if high else 0), c.value(operand))
+    part = c.value(operand)
+    if high:
+        c.emit("v_lshrrev_b32", out, I(16), part)
+        part = out
+    elif isinstance(part, I):  # what an inline constant stands for depends on the type
+        c.emit("v_mov_b32", out, part)
+        part = out
     c.emit("v_cvt_f32_f16", out, part)
     return out
 
