@@ -223,18 +223,19 @@ class Barriers:
         """The number of threads that must arrive; for the whole block, rounded up to waves."""
         out = c.stemp()
         lay = self.k.layout
-        block = c.stemp()
         c.raw(Inst("s_mov_b32", (out, count)))
         if isinstance(count, I) and count.value:
             return out
-        c.raw(Inst("s_mov_b32", (block, c.constant_word(0, lay.block_dim))))
-        for n in (1, 2):
-            with c.scope():
-                c.raw(Inst("s_mul_i32", (block, block, c.constant_word(0, lay.block_dim + 4 * n))))
-        c.raw(Inst("s_add_u32", (block, block, I(LANES - 1))))
-        c.raw(Inst("s_and_b32", (block, block, I(-LANES & 0xFFFFFFFF))))
-        c.raw(Inst("s_cmp_eq_u32", (out, ZERO)))
-        c.raw(Inst("s_cselect_b32", (out, block, out)))
+        with c.scope():
+            block = c.stemp()
+            c.raw(Inst("s_mov_b32", (block, c.constant_word(0, lay.block_dim))))
+            for at in (lay.block_dim + 4, lay.block_dim + 8):
+                with c.scope():
+                    c.raw(Inst("s_mul_i32", (block, block, c.constant_word(0, at))))
+            c.raw(Inst("s_add_u32", (block, block, I(LANES - 1))))
+            c.raw(Inst("s_and_b32", (block, block, I(-LANES & 0xFFFFFFFF))))
+            c.raw(Inst("s_cmp_eq_u32", (out, ZERO)))
+            c.raw(Inst("s_cselect_b32", (out, block, out)))
         return out
 
     def _polled(self, c: RuleEmitter, ins: Instruction) -> None:

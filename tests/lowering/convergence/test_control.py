@@ -15,6 +15,7 @@ from sassxlate.errors import LoweringError
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.runtime_shim.selftest.contracts.contracts import CONTRACTS, Contract
 from tests.lowering.emulated import KERNELS, check, guarded, launch, load, patched, run
+from tests.lowering.golden_case import Case, made_of
 
 QUICK = ("lane_flags", "split_warp_sync", "group_votes", "barrier_reduce", "mutual_recursion")
 LONG = (
@@ -118,6 +119,14 @@ def test_sums_of_barriers_that_are_not_all_reductions(fuel: int, tmp_path: Path)
     path = _build("barrier_sums", 80, tmp_path, "-O3", folder_of_source=Path(__file__).parent)
     actual, _ = launch(parse_cubin(path.read_bytes()), contract, seed=0, fuel=fuel)
     assert contract.differences(actual, contract.expected(*contract.inputs(0))) == []
+
+
+def test_reduction_with_number_and_count_in_a_register() -> None:
+    text = "BAR.RED.POPC R14, R14, !P5 ;\nEXIT ;"
+    made = made_of(
+        Case(Path("case.sass"), {"arch": "75", "after": "coalesce_copies"}, "", text, "")
+    )
+    assert "s_bfe_u32" in made
 
 
 # --- state of barriers ---------------------------------------------------------------------------
