@@ -56,10 +56,11 @@ def object_of(text: str, triple: str, cpu: str, features: str, listed: bool = Fa
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
     text = held(joined(hidden(str(module))))
-    if not listed:
-        return bytes(machine.emit_object(llvm.parse_assembly(text)))
     # Code generation changes a module, and depends on the order in which it was built.
-    same = [llvm.parse_assembly(text) for _ in range(2)]
+    same = [llvm.parse_assembly(text) for _ in range(2 if listed else 1)]
+    same[0].verify()  # code generation takes for granted that it is right, and may end the process
+    if not listed:
+        return bytes(machine.emit_object(same[0]))
     made = bytes(machine.emit_object(same[0]))
     return len(made).to_bytes(8, "little") + made + machine.emit_assembly(same[1]).encode()
 

@@ -113,6 +113,7 @@ def joined(text: str) -> str:
             if at is None:
                 continue
             new[at] = _written(pair, number, _note(lines[pair.funnel]))
+            defined |= dict.fromkeys(pair.names, at)  # for pairs of which they are words
             gone |= {pair.funnel, pair.alone}
             number += 1
         body: list[str] = []

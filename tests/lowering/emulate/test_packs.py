@@ -297,3 +297,39 @@ def test_what_is_kept() -> None:
     scattered = {step.pc: -1 for block in flow.blocks.values() for step in block.steps}
     [[run]] = packed_runs.runs(flow, scattered).values()
     assert run.kept == 1 << 12 | 1 << 14
+
+
+_DPP = "row_mask:0xf bank_mask:0xf"
+_READERS = (
+    (0xFF, Inst("v_readlane_b32", (S(24), V(12), I(31)))),
+    (0xFF, Inst("v_permlanex16_b32", (V(5), V(12), I(0), I(0)), op_sel=1)),
+    (0xFF, Inst("v_mov_b32", (V(5), V(12)), dpp=f"row_ror:8 {_DPP} fi:1")),
+    (0, Inst("v_readfirstlane_b32", (S(24), V(12)))),
+    (0xFF, Inst("v_movrels_b32", (V(5), V(11)))),
+)
+
+
+@pytest.mark.parametrize(
+    ("mask", "reader"), _READERS, ids=[inst.op + inst.dpp[:7] for _, inst in _READERS]
+)
+def test_what_later_blocks_read_of_other_lanes(mask: int, reader: Inst) -> None:
+    """A block that writes a register for its lanes may still read what the run left in others."""
+    by_number = reader.op == "v_movrels_b32"  # v12, which no operand names
+    middle = (
+        Inst("s_mov_b32", (Sp("m0"), I(1))),
+        *(_load(12 + n, 4 * n) for n in range(10)),
+        Inst("s_mov_b32", (Sp("exec_lo"), I(mask))),
+        Inst("s_cbranch_scc1", (LabelRef("over"),)),
+        *(() if by_number else (Inst("v_mov_b32", (V(12), I(5))),)),
+        reader,
+        Label("over"),
+        Inst("v_mov_b32", (V(15), I(0))),
+    )
+    assert _in_packs(middle) == 1
+    in_packs, whole = _images(middle)
+    rng = random.Random("others")
+    content = _content(rng)
+    rows = [rng.randrange(0, _ROWS - 96, 4) for _ in range(64)]
+    expected = _run(whole, content, rows, 0, _FULL, 0)
+    assert isinstance(expected, bytes)
+    assert _run(in_packs, content, rows, 0, _FULL, 0) == expected

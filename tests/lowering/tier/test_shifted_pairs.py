@@ -9,6 +9,7 @@ import llvmlite.binding as llvm
 import pytest
 
 from sassxlate.lowering.llvm.ir_text import Function, Module, const
+from sassxlate.lowering.tier.compiler import passes
 from sassxlate.lowering.tier.compiler.shifted_pairs import joined
 from sassxlate.lowering.tier.numbers.domain import LaneDomain
 
@@ -110,6 +111,54 @@ def test_two_pairs_of_one_block() -> None:
     made = joined(text)
     assert made.count("bitcast <2 x i32>") == 2
     assert _results(made) == _results(text)
+
+
+_MOVED = (
+    "%c = shl i32 %low, 3", "%y = shl i32 %low, 5", "%h = xor i32 %high, 9",
+    f"%d = {_FUNNEL.format('%h', '%low', 3)}",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        # The first pair goes to its last line, so its words are not there before the second one.
+        (*_MOVED, f"%e = {_FUNNEL.format('%c', '%low', 5)}", "%a = xor i32 %d, %e",
+         "%b = xor i32 %y, %c"),
+        # The first pair goes to its first line, before the second one.
+        ("%c = shl i32 %low, 3", "%y = shl i32 %high, 5",
+         f"%d = {_FUNNEL.format('%high', '%low', 3)}",
+         f"%e = {_FUNNEL.format('%d', '%high', 5)}", "%a = xor i32 %d, %e", "%b = xor i32 %y, %c"),
+        # A third pair has the second one's words.
+        (*_MOVED, f"%e = {_FUNNEL.format('%c', '%low', 5)}", "%f = shl i32 %y, 7",
+         f"%g = {_FUNNEL.format('%e', '%y', 7)}", "%a = xor i32 %d, %g", "%b = xor i32 %f, %c"),
+    ],
+)  # fmt: skip
+def test_pairs_with_words_of_other_pairs(lines: tuple[str, ...]) -> None:
+    text = _module(*lines)
+    made = joined(text)
+    llvm.parse_assembly(made).verify()
+    assert "fshl.i32(i32 %" not in made
+    assert _results(made) == _results(text)
+
+
+def test_what_is_not_right_never_gets_to_code_generation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code generation would end the process."""
+
+    def wrong(text: str) -> str:
+        return text.replace("%a = shl i32 %low, 13", "%a = shl i32 %out, 13")
+
+    monkeypatch.setattr(passes, "joined", wrong)
+    text = """define amdgpu_kernel void @made(ptr addrspace(1) %to, i32 %low) {
+  %a = shl i32 %low, 13
+  %out = xor i32 %a, 5
+  store i32 %out, ptr addrspace(1) %to
+  ret void
+}
+"""
+    for listed in (False, True):
+        with pytest.raises(RuntimeError, match="does not dominate all uses"):
+            passes.object_of(text, "amdgcn-amd-amdhsa", "gfx1100", "", listed)
 
 
 def test_counts_are_known() -> None:

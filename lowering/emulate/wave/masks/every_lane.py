@@ -22,6 +22,11 @@ _ALL, _SOME = True, False
 _OTHERS = ("v_readlane", "v_writelane", "v_permlane")
 
 
+def looks_at_others(inst: Inst) -> bool:
+    """Whether an instruction may look at lanes of its VGPRs which are not active, or write them."""
+    return inst.dpp != "" or inst.op.startswith(_OTHERS)
+
+
 @dataclass(frozen=True, slots=True)
 class EveryLane:
     """The offsets of instructions before which all lanes are active, the blocks at whose ends they
@@ -127,7 +132,7 @@ def every_lane(flow: Flow) -> EveryLane:
                 at.add(step.pc)
             elif EXEC_LO not in facts:
                 return EveryLane()
-            if step.inst.dpp or step.inst.op.startswith(_OTHERS):
+            if looks_at_others(step.inst):
                 kept |= {r for arg in step.inst.args if isinstance(arg, V) for r in _numbers(arg)}
             _step(step.inst, facts)
         if EXEC_LO not in facts:
@@ -141,4 +146,4 @@ def _numbers(arg: V) -> range:
     return range(arg.index, arg.index + arg.n)
 
 
-__all__ = ["EveryLane", "every_lane"]
+__all__ = ["EveryLane", "every_lane", "looks_at_others"]

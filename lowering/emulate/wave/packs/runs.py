@@ -15,6 +15,7 @@ from sassxlate.disasm.rdna3.tables.opcodes import OPS
 from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO
 from sassxlate.lowering.emulate.wave import alu, straight
 from sassxlate.lowering.emulate.wave.known_registers import used_later
+from sassxlate.lowering.emulate.wave.masks.every_lane import looks_at_others
 
 LOAD = "global_load_b32"
 _LEAST = 8  # loads of a run; below that, putting lanes side by side takes longer than is saved
@@ -22,6 +23,8 @@ _MOST = 4  # other vector instructions a load; more of them are better off in ve
 _EXEC = 1 << EXEC_LO
 _SCC = 1 << FIRST["scc"]
 _V = FIRST["v"]
+_BY_NUMBER = "v_movrel"  # its operands do not say which VGPRs it reads
+_FIRST_LANE = "v_readfirstlane"  # with no active lane, lane 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ def _pays(loads: int, others: int) -> bool:
 
 def _read_and_written(inst: Inst) -> tuple[int, int]:
     """Of VGPRs, one bit each."""
-    if inst.op not in OPS:
+    if inst.op not in OPS or inst.op.startswith(_BY_NUMBER):
         return -1, 0
     found = effects(inst)
     read, written = found.read_bits >> _V, found.write_bits >> _V
@@ -99,7 +102,9 @@ def _uses(steps: Sequence[DecodedStep]) -> int:
     used = known = 0
     for step in steps:
         read, written = _read_and_written(step.inst)
-        used |= read & ~known
+        # What the block itself wrote is known of the active lanes alone.
+        others = looks_at_others(step.inst) or step.inst.op.startswith(_FIRST_LANE)
+        used |= read if others else read & ~known
         known |= written
         if step.inst.op in OPS and effects(step.inst).write_bits & _EXEC:
             known = 0  # other lanes may be active
