@@ -112,7 +112,7 @@ void fill_packet(uint8_t *packet, const Launch &launch) {
 }
 
 void run_or_drop(Launch &launch) {
-  launch.helped = lent_thread();
+  launch.helped = helped_thread();
   if (!sticky_error()) {
     if (int error = run_launch(launch)) set_sticky_error(error);
   }

@@ -37,7 +37,8 @@ Streams &streams() {
 }
 
 thread_local bool t_in_callback = false;
-thread_local bool t_lent = false;  // runs operations of a stream that it waits for
+thread_local bool t_lent = false;    // runs operations of a stream that it waits for
+thread_local bool t_helped = false;  // and this one is the first, for which a thread was woken
 
 template <class Visit>
 void for_each(Streams &s, Visit visit) {
@@ -175,8 +176,11 @@ void lend(Streams &s, const Mark &mark, std::unique_lock<std::mutex> &lock) {
   if (found == s.ready.end()) return;
   s.ready.erase(found);
   s.lent.fetch_add(1, std::memory_order_release);
-  t_lent = true;
-  while (stream->completed < mark.sequence) run_next(stream, lock);
+  t_lent = t_helped = true;
+  while (stream->completed < mark.sequence) {
+    run_next(stream, lock);
+    t_helped = false;  // the woken thread may have gone, and others ask for their workers
+  }
   t_lent = false;
   if (stream->queue.empty()) stream->running = false;
   else dispatch(s, stream, lock);
@@ -212,7 +216,7 @@ std::mutex &stream_mutex() { return streams().mutex; }
 // Also on a thread that runs a launch while it waits: what calls then is a handler of a signal.
 bool in_callback() { return t_in_callback || t_lent; }
 
-bool lent_thread() { return t_lent; }
+bool helped_thread() { return t_helped; }
 
 int find_stream(hipStream_t handle, StreamRef &stream) {
   Streams &s = streams();

@@ -61,7 +61,8 @@ void streams_reset();
 
 // True on a thread that runs a callback of the application, which may not call the library.
 bool in_callback();
-// True on a thread of the application that runs what it waits for: a thread of the library is about to help it.
-bool lent_thread();
+// True on a thread of the application that runs the first of what it waits for: a thread of the library is about to help
+// with that.
+bool helped_thread();
 
 }  // namespace sx
