@@ -83,9 +83,14 @@ def library() -> Path | None:
     return next((path for path in made if path.name.startswith(head)), None)
 
 
+def _pure() -> bool:
+    """Whether ``SASSXLATE_PURE`` is set, read as scikit-build-core reads it when it builds."""
+    return os.environ.get(PURE, "").strip().lower() not in ("", "0", "false", "no", "off", "n")
+
+
 def state() -> State:
     """What runs: the library, or Python's code and why."""
-    if os.environ.get(PURE):
+    if _pure():
         return "pure"
     if library() is not None:
         return "used"
@@ -137,7 +142,7 @@ def _from_library(name: str) -> ModuleType:
 @cache
 def install() -> Finder | None:
     """Lets the library's modules be imported, unless ``SASSXLATE_PURE`` is set."""
-    if os.environ.get(PURE):
+    if _pure():
         return None
     finder = Finder()
     sys.meta_path.insert(0, finder)

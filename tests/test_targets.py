@@ -40,6 +40,7 @@ OTHERS = {
     "llm/language/older_forms/lender.py": {"_REGISTERS"},  # names that are free
     "lowering/emulate/image/abi.py": {"WAVE_SIZE"},  # bytes of a host structure
     "lowering/emulate/stencils/frame.py": {"LANE_MASK", "VGPR"},  # offsets in a host structure
+    "lowering/emulate/wave/packs/state.py": {"LANES"},  # of a pack: the host's vectors
     "lowering/emulate/wave/system.py": {"_DEALLOC_VGPRS"},  # a message of s_sendmsg
     "lowering/regalloc/allocate.py": {"SGPR_TEMPS"},  # what the allocator reserves
     "lowering/report/occupancy.py": {"WARP"},  # NVIDIA's warp

@@ -168,25 +168,18 @@ def _rsq(d: LlvmLanes, a: Val) -> Val:
     A step makes the host's estimate the nearest number or one beside it.  From each of these
     three the second step ends at the nearest, of all 2 ** 24 mantissas and exponents' parities
     (tests/lowering/emulate/test_reciprocal_roots.py), so the bits are those of a root and a
-    division in binary64, whatever the host estimates.
+    division in binary64, whatever the host estimates.  The instruction flushes a denormal
+    argument before (`_approx` of the meanings), so there is none here.
     """
-    x, scale = a, None
-    if not d.avx512:  # takes denormals for zeros
-        tiny = d.fcmp("olt", fabs(d, a), _f32(2.0**-126))
-        x = d.select(tiny, d.float_op("fmul", a, _f32(2.0**48)), a)
-        scale = d.select(tiny, _f32(2.0**24), _one(32))
-    estimate = _estimate(d, x)
-    y = estimate
+    estimate = y = _estimate(d, a)
     # The first step's error may be rounded; its square counts if the estimate has 12 bits only.
-    high = d.float_op("fmul", x, y)
+    high = d.float_op("fmul", a, y)
     e = d.float_call("fma", d.float_op("fneg", high), y, _one(32))
     if d.avx512:
         y = d.float_call("fma", d.float_op("fmul", y, _f32(1 / 2)), e, y)
     else:
         y = _nearer(d, y, e)
-    y = _nearer(d, y, _error(d, x, y))
-    if scale is not None:
-        y = d.float_op("fmul", y, scale)
+    y = _nearer(d, y, _error(d, a, y))
     # Of zeros, infinity, NaNs and negative numbers the estimate is the result.
     usual = d.ult(d.sub(a, const(1, 32)), const(0x7F7FFFFF, 32))
     return d.select(usual, y, estimate)

@@ -169,7 +169,7 @@ def test_one_of_another_python_is_not(folder: Path) -> None:
 def test_pure_by_the_environment() -> None:
     code = "import sys, sassxlate.cfg.graph; print('sassxlate_translator__mypyc' in sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, compiled.PURE: "1"},
+        [sys.executable, "-P", "-c", code], env={**os.environ, compiled.PURE: "1"},
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout.split() == ["False"]
@@ -181,7 +181,7 @@ def test_the_same_bytes() -> None:
     made: list[tuple[str, dict[str, str]]] = []
     for pure in ("", "1"):
         done = subprocess.run(
-            [sys.executable, "-c", _DIGESTS, *map(str, KERNELS)],
+            [sys.executable, "-P", "-c", _DIGESTS, *map(str, KERNELS)],
             env={**os.environ, compiled.PURE: pure}, capture_output=True, text=True, check=True,
         )  # fmt: skip
         made.append(json.loads(done.stdout))
