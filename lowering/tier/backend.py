@@ -56,6 +56,12 @@ def compiled(text: str, target: Target) -> MachineCode:
     found = linked(elf, NAME, 4 if family is None else 1 << elsewhere.ALIGNED)
     calls = partial(with_calls, found, target.instructions) if found.distances else None
     note = _metadata(bytes(sections[".note"].data))
+    if note[".sgpr_spill_count"] and note[".vgpr_spill_count"]:
+        # A vector register whose lanes keep spilled scalar ones may be spilled itself then, and
+        # LLVM 22's allocator may leave a use of it without a live range: wrong code, without an
+        # assertion, that its machine verifier alone finds, in six times the time
+        # (warps_s11_0346 on sm_120 with the passes of level 2).
+        raise refused(BACKEND, "spilled scalar registers in vector registers that are spilled, too")
     descriptor = replace(descriptor, entry=0)
     if family is None:
         code, lines = stand_ins.replaced(found.code, found.lines, calls)

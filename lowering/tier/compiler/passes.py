@@ -29,8 +29,8 @@ _OPTIONS = (
     "-amdgpu-codegenprepare-break-large-phis=false",
 )
 _LEVEL = 3
-# Of code with masks of lanes, known by the slot of the live ones: with what LLVM adds at level 2,
-# a random kernel is wrong (warps_s11_0346 on sm_120, test_masked_levels.py).
+# Of code with masks of lanes, known by the slot of the live ones: with what LLVM adds at level 2 a
+# random kernel was wrong (warps_s11_0346 on sm_120; backend.py says why, and refuses its like).
 _MASKED, _MASKED_LEVEL = "%m.live = alloca ", 1
 
 
