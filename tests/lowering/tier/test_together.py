@@ -85,8 +85,11 @@ def test_spilled_registers_that_hold_spilled_ones(
         f"define amdgpu_kernel void @{module.NAME}() {{\n  ret void\n}}\n"
     )
     counts = {".sgpr_spill_count": scalar, ".vgpr_spill_count": vector}
-    read = "sassxlate.lowering.tier.backend.unpack_metadata"
-    monkeypatch.setattr(read, lambda _: {"amdhsa.kernels": [counts]})
+
+    def read(_: bytes) -> object:
+        return {"amdhsa.kernels": [counts]}
+
+    monkeypatch.setattr("sassxlate.lowering.tier.backend.unpack_metadata", read)
     if not scalar or not vector:
         assert compiled(text, DEFAULT).metadata == counts
         return
