@@ -84,8 +84,8 @@ def library() -> Path | None:
 
 
 def _pure() -> bool:
-    """Whether ``SASSXLATE_PURE`` is set, read as scikit-build-core reads it when it builds."""
-    return os.environ.get(PURE, "").strip().lower() not in ("", "0", "false", "no", "off", "n")
+    """Whether ``SASSXLATE_PURE`` is set, to anything but an empty value, 0, false, no or off."""
+    return os.environ.get(PURE, "").strip().lower() not in ("", "0", "false", "no", "off")
 
 
 def state() -> State:

@@ -13,8 +13,9 @@ from sassxlate.lowering.tier.compiler.shifted_pairs import joined
 _OPTIONS = (
     # Only an LLVM with assertions has this option, without an effect here; another one ends its
     # process.  PyPI's llvmlite has them.  Of some kernels the lowering of truth values puts masks
-    # together before they are computed (llvm-project#179267), and the register allocator loses a
-    # live range: assertions find both, and without them LLVM goes on with wrong code.
+    # together before they are computed (llvm-project#179267), and of one the register allocator
+    # splits a live range wrongly (warps_s11_0736 on sm_90): assertions find both, and without them
+    # LLVM goes on with wrong code.  What no assertion finds is refused in backend.py.
     "-debug-buffer-size=0",
     # Arrays on the stack never move to shared memory, whose layout is the kernel's own.
     "-disable-promote-alloca-to-lds",
