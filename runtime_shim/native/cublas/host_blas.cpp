@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device.h"
+#include "float_controls.h"
 #include "log.h"
 
 namespace sx::cublas {
@@ -30,6 +31,7 @@ bool resolve(void *handle, const Names &names, HostBlas &blas) {
 }
 
 HostBlas load() {
+  const FloatControls defaults;  // for the threads that the library makes
   HostBlas blas;
   std::vector<std::string> files = {"libopenblas.so.0", "libblas.so.3"};
   const std::string given = env_string("SASSXLATE_BLAS");

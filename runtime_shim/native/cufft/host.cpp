@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "device.h"
+#include "float_controls.h"
 #include "plan.h"
 
 namespace sx::cufft {
@@ -73,6 +74,7 @@ class Host : public Backend {
 }  // namespace
 
 cufftResult make_host(const Request &request, std::unique_ptr<Backend> &out) {
+  const FloatControls defaults;  // for the factors, which later plans have, too
   try {
     out = std::make_unique<Host>(request);
   } catch (const std::bad_alloc &) {

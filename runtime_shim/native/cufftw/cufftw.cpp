@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "float_controls.h"
 #include "log.h"
 #include "transform.h"
 
@@ -66,6 +67,7 @@ Plan *make(Kind kind, Element element, const std::vector<Dimension> &lengths, st
     plan->out = out;
     plan->in_size = part * (kind == Kind::RealToComplex ? 1 : 2);
     plan->out_size = part * (kind == Kind::ComplexToReal ? 1 : 2);
+    const sx::FloatControls defaults;
     plan->transform = sx::fft::make_plan(kind, element, sizes);
     return plan.release();
   } catch (const std::bad_alloc &) {
@@ -128,6 +130,7 @@ void execute(const Plan *plan, const char *in, char *out) {
     sx::log_line("SX0784: no memory for a Fourier transform of libcufftw");
     std::abort();
   }
+  const sx::FloatControls defaults;
   std::vector<std::ptrdiff_t> at(plan->loops.size());
   for (;;) {
     std::ptrdiff_t from = 0, to = 0;

@@ -4,6 +4,7 @@
 // (s_sleep, fuel); waves that wait at a barrier are released when the last live wave arrives.  If
 // workgroups only yield, the worker begins more of them: they may be waiting for a workgroup that has
 // not begun, as in a barrier over the grid or a scan that looks back.
+#include "float_controls.h"
 #include "limits.h"
 #include "moment.h"
 #include "state.h"

@@ -45,8 +45,6 @@ constexpr size_t kGuard = 256u << 10;
 // a load would seem to depend on another wave's store to the same place.
 constexpr size_t kColour = size_t{37} * 64;
 constexpr size_t kPage = 4096;
-constexpr uint32_t kMxcsrDefault = 0x1f80;
-constexpr uint16_t kX87Default = 0x037f;
 
 struct Pool {
   std::mutex mutex;
@@ -72,13 +70,6 @@ void begin(Fiber *fiber) {
 }
 
 }  // namespace
-
-FloatControls::FloatControls() {
-  asm volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(mxcsr_), "=m"(x87_));
-  asm volatile("ldmxcsr %0\n\tfldcw %1" : : "m"(kMxcsrDefault), "m"(kX87Default));
-}
-
-FloatControls::~FloatControls() { asm volatile("ldmxcsr %0\n\tfldcw %1" : : "m"(mxcsr_), "m"(x87_)); }
 
 FiberRow *fiber_row_take() {
   {

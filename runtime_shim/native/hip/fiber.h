@@ -90,18 +90,4 @@ __attribute__((always_inline)) inline void fiber_pass(Fiber *fiber, Fiber *next)
   fiber->marks.enter();
 }
 
-// The calling thread's floating-point control words at their defaults (rounding to nearest, denormals kept, exceptions
-// masked) while this lives; then what they were.  Fibers run with the thread's.
-class FloatControls {
- public:
-  FloatControls();
-  ~FloatControls();
-  FloatControls(const FloatControls &) = delete;
-  FloatControls &operator=(const FloatControls &) = delete;
-
- private:
-  uint32_t mxcsr_ = 0;
-  uint16_t x87_ = 0;
-};
-
 }  // namespace sx

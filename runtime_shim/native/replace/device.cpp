@@ -7,6 +7,7 @@
 #include <set>
 
 #include "files.h"
+#include "float_controls.h"
 #include "log.h"
 
 namespace sx::replace {
@@ -63,9 +64,13 @@ bool same_file(const std::string &a, const std::string &b) {
 
 void run_once(void *work) {
   const std::unique_ptr<Work> owned(static_cast<Work *>(work));
+  const FloatControls defaults;
   owned->run();
 }
-void run_again(void *work) { static_cast<Work *>(work)->run(); }
+void run_again(void *work) {
+  const FloatControls defaults;
+  static_cast<Work *>(work)->run();
+}
 void destroy(void *work) { delete static_cast<Work *>(work); }
 
 // Whether this is said for the first time.
