@@ -132,7 +132,7 @@ def pack_note(isa: Isa) -> str:
         return ""
     return (
         "each run makes the stencils first: the pack beside the libraries is missing or of other "
-        "sources (runtime_shim/native/build.sh makes it)"
+        "sources (pip install ., or runtime_shim/native/build.sh in a checkout, makes it)"
     )
 
 

@@ -218,6 +218,22 @@ def _compiled() -> Check:
             return Check(name, "optional", f"none for this Python; {slower}", fix)
 
 
+def _stencils() -> Check:
+    """Whether the baseline tier's first code is there, of these sources."""
+    from sassxlate.lowering.emulate.options import host_isa
+    from sassxlate.runtime_shim.service import prebuilt
+
+    name = "stencils"
+    try:
+        folder, isa = paths.library_dir(), host_isa()
+    except SassxlateError:
+        return Check(name, "optional", "not looked for", "see what is missing above")
+    if prebuilt.read(folder, isa) is not None:
+        return Check(name, "ok", str(folder / prebuilt.name_of(isa)))
+    slower = "none of these sources; a first run with an empty cache takes two seconds more"
+    return Check(name, "optional", slower, "in a clone, pip install .")
+
+
 def _hip(target: str) -> Check:
     fix = "install AMD's ROCm for the card; without it programs run on the emulated device"
     if not os.path.exists(_KFD):
@@ -360,6 +376,7 @@ def checks_for(target: str) -> tuple[Callable[[], Check], ...]:
         _llvm,
         partial(_translator, target),
         _compiled,
+        _stencils,
         _cache,
         _service,
         _model,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -90,6 +93,21 @@ def test_the_package_s_own_pack_is_trusted_as_its_code(
     assert prebuilt.read(tmp_path, "avx2") == b"avx2"
     monkeypatch.setenv("SASSXLATE_LIB", str(tmp_path))
     assert prebuilt.read(tmp_path, "avx2") is None
+
+
+@pytest.mark.sweep
+def test_an_install_makes_them(tmp_path: Path) -> None:
+    """`pip install .` once had none, and each run with an empty cache made them, in seconds."""
+    native = Path(__file__).resolve().parents[3] / "runtime_shim" / "native"
+    cmake = shutil.which("cmake")
+    if cmake is None:
+        pytest.skip("no cmake")
+    options = ["-DSX_STENCILS=ON", f"-DPython_EXECUTABLE={sys.executable}"]
+    subprocess.run([cmake, "-S", native, "-B", tmp_path, *options], check=True)
+    subprocess.run([cmake, "--build", tmp_path, "--target", "sx_stencils"], check=True)
+    for isa in ("avx512", "avx2"):
+        made = prebuilt.read(tmp_path / "stencils", isa)
+        assert made == pack.make(known.known_shapes(), isa).data
 
 
 def test_the_text_of_shapes() -> None:

@@ -12,6 +12,9 @@ from sassxlate import toolchain
 from sassxlate.cli import cli, doctor
 from sassxlate.cli.explain import AREAS
 from sassxlate.errors import catalogue
+from sassxlate.runtime_shim import paths
+from sassxlate.runtime_shim.cache.store import seal
+from sassxlate.runtime_shim.service import prebuilt
 
 pytestmark = pytest.mark.usefixtures("valid_documents")
 
@@ -81,6 +84,20 @@ def test_doctor_names_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert result.exit_code == 1
     (line,) = [x for x in result.output.splitlines() if "native libraries" in x]
     assert line.startswith("missing")
+
+
+def test_doctor_says_whether_a_first_run_makes_the_stencils(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    rows = doctor.checks_for("gfx1100")
+    (row,) = (one for one in rows if getattr(one, "__name__", "") == "_stencils")
+    monkeypatch.setattr(paths, "library_dir", lambda: tmp_path)
+    assert row().state == "optional"
+    monkeypatch.setattr(prebuilt, "digest", lambda: b"these sources")
+    for isa in ("avx512", "avx2"):
+        data = seal(prebuilt.name_of(isa), b"these sources, a pack")
+        (tmp_path / prebuilt.name_of(isa)).write_bytes(data)
+    assert row().state == "ok"
 
 
 def test_doctor_survives_a_broken_hip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
