@@ -135,6 +135,7 @@ void prepare(Launch *l, std::vector<Fiber *> &fibers, std::vector<Group *> &grou
       w.v0[lane] = x | y << 10 | z << 20;
     }
     w.rows = sx_rows(&w);
+    for (int axis = 0; axis < 3; axis++) w.most[axis] = l->block[axis] - 1;
     w.lds_size = l->lds_size;
     w.lds = reinterpret_cast<uint8_t *>((reinterpret_cast<uintptr_t>(group->lds.data()) + 15) & ~15ul);
     w.scratch = reinterpret_cast<uint8_t *>(group->scratch.data() + l->scratch_size * 8 * i);

@@ -467,9 +467,9 @@ class LlvmLanes(ABC):
         if not lanes.vec:
             return self.sext(lanes, 32)
         if self.avx512:
-            return self._val(
-                self.fn.emit(f"bitcast <{self.lanes} x i1> {lanes.ref} to i32"), 32, False
-            )
+            ref = self.fn.emit(f"bitcast <{self.lanes} x i1> {lanes.ref} to i32")
+            self.origins[ref] = "mask", (lanes,)
+            return self._val(ref, 32, False)
         total: Val | None = None
         for part in range(4):
             index = ", ".join(f"i32 {8 * part + i}" for i in range(8))
@@ -481,4 +481,5 @@ class LlvmLanes(ABC):
             word = self.shl(self.zext(self._val(bits, 8, False), 32), const(8 * part, 32))
             total = word if total is None else self.or_(total, word)
         assert total is not None
+        self.origins[total.ref] = "mask", (lanes,)
         return total

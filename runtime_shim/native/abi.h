@@ -56,7 +56,8 @@ struct SxWave {
   uint32_t more;           // 0x1c4 the same images, of the first wave: workgroups of the row that follow; they count it down
   uint64_t step;           // 0x1c8 bytes from a wave to the next one
   uint32_t rows;           // 0x1d0 whether thread numbers in x go up by one from lane to lane, those in y and z staying, of the lanes of `exec`: bit 0: in each half, bit 1: in the wave
-  uint32_t unused[11];
+  uint32_t most[3];        // 0x1d4 the greatest thread numbers in x, y and z of the workgroup
+  uint32_t unused[8];
   uint32_t v0[32];         // 0x200 initial v0: x | y << 10 | z << 20
   uint32_t exec;           // 0x280 initial EXEC
   uint32_t lds_size;       // 0x284 bytes

@@ -77,6 +77,9 @@ class WaveLayout(IntEnum):
     MORE = 0x1C4
     STEP = 0x1C8
     ROWS = 0x1D0
+    MOST_X = 0x1D4
+    MOST_Y = 0x1D8
+    MOST_Z = 0x1DC
     V0 = 0x200
     EXEC = 0x280
     LDS_SIZE = 0x284

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sassxlate.disasm.rdna3.instruction import Arg, I, Inst
+from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, Sp
 from sassxlate.disasm.rdna3.semantics import Mode, Semantics
 from sassxlate.disasm.rdna3.semantics.apply import apply, immediate, lookup
+from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO
 from sassxlate.lowering.emulate.wave import cross_lane as lanes
 from sassxlate.lowering.emulate.wave.context import Context
+from sassxlate.lowering.emulate.wave.masks import decided
 from sassxlate.lowering.llvm.domain import LlvmDomain
 from sassxlate.lowering.llvm.ir_text import Val, const
 
+_EXEC = Sp("exec_lo")
 _NAN = 0x7FFFFFFF  # NVIDIA's result of any operation that has none
 
 
@@ -39,6 +42,8 @@ class _Machine:
         return self.c.read64(inst, arg)
 
     def write32(self, inst: Inst, arg: Arg, value: Val) -> None:
+        if arg == _EXEC:
+            value = self._exec(value)
         self.c.write32(inst, arg, value)
 
     def write64(self, inst: Inst, arg: Arg, value: Val) -> None:
@@ -48,7 +53,10 @@ class _Machine:
         return self.c.scalar_index(inst, arg)
 
     def write_scalar(self, index: int, value: Val) -> None:
-        self.c.state.write_s(index, value)
+        self.c.state.write_s(index, self._exec(value) if index == EXEC_LO else value)
+
+    def _exec(self, value: Val) -> Val:
+        return decided.exec_mask(self.c, value) if self.c.state.starting else value
 
     def scc(self) -> Val:
         return self.c.state.read_scc()

@@ -58,6 +58,8 @@ class Context:
     floats: list[Val] = field(default_factory=list[Val])
     # Of accesses, by the vector that their addresses are made of.
     limits: dict[str, Limits] = field(default_factory=dict[str, Limits])
+    # Lanes of vectors made of the threads' numbers, by their names: `addresses/threads.py`.
+    lanes: dict[str, tuple[Val, int]] = field(default_factory=dict[str, tuple[Val, int]])
     dpp_enable: Val | None = None  # the lanes that an instruction with DPP writes
     # The immediates of an instruction that is compiled for all their values (`stencils`).
     immediates: tuple[Val, ...] = ()

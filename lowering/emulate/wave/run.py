@@ -28,6 +28,9 @@ _SHARED = frozenset(
         WaveLayout.ARENA_BASE,
         WaveLayout.ARENA_SIZE,
         WaveLayout.ARGUMENTS,
+        WaveLayout.MOST_X,
+        WaveLayout.MOST_Y,
+        WaveLayout.MOST_Z,
     }
 )
 

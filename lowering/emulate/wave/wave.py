@@ -35,7 +35,12 @@ from sassxlate.lowering.emulate.wave import (
     turns,
 )
 from sassxlate.lowering.emulate.wave.access import limits, memory_helpers
-from sassxlate.lowering.emulate.wave.addresses import adjacent_loads, lane_patterns, lane_strides
+from sassxlate.lowering.emulate.wave.addresses import (
+    adjacent_loads,
+    lane_patterns,
+    lane_strides,
+    threads,
+)
 from sassxlate.lowering.emulate.wave.context import Context, Isa
 from sassxlate.lowering.emulate.wave.known_registers import entered, only_before
 from sassxlate.lowering.emulate.wave.masks import every_lane, short_arms
@@ -126,6 +131,7 @@ class WaveBuilder:
         self.c.state.finish(self._successors())
         if self.runs:
             limits.finish(self.c)
+            threads.finish(self.c)
             run.finish(self.fn, self.c.state.workgroup)
         self.fn.finish("wave")
         return self.module

@@ -154,6 +154,7 @@ void make_templates(Launch &launch, uint64_t packet, uint64_t queue) {
       w.v0[lane] = x | (dimensions > 1 ? y << 10 : 0) | (dimensions > 2 ? z << 20 : 0);
     }
     w.rows = sx_rows(&w);
+    for (int axis = 0; axis < 3; ++axis) w.most[axis] = launch.block[axis] - 1;
   }
 }
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from sassxlate.lowering.emulate.wave import rows
 from sassxlate.lowering.emulate.wave.access import memory_helpers
+from sassxlate.lowering.emulate.wave.addresses import threads
 from sassxlate.lowering.emulate.wave.context import Context
 from sassxlate.lowering.llvm.ir_text import Val, const, vec_type
 from sassxlate.lowering.target import LANES
@@ -44,10 +45,7 @@ def heads(c: Context, value: Val) -> list[Val]:
     length = run_length(c)
     if not value.vec:
         return [value] * (LANES // length)
-    return [
-        Val(c.fn.emit(f"extractelement {value.type} {value.ref}, i64 {i}"), value.width, False)
-        for i in range(0, LANES, length)
-    ]
+    return [Val(threads.lane(c, value, i), value.width, False) for i in range(0, LANES, length)]
 
 
 def firsts(c: Context, value: Val) -> tuple[list[Val], Val]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from sassxlate.lowering.emulate.wave import rows
 from sassxlate.lowering.emulate.wave.access import contiguous
+from sassxlate.lowering.emulate.wave.addresses import threads
 from sassxlate.lowering.emulate.wave.context import Context
 from sassxlate.lowering.llvm.domain import LlvmDomain
 from sassxlate.lowering.llvm.ir_text import Val, const
@@ -150,7 +151,7 @@ def _fits(d: LlvmDomain, op: str, head: Val, span: int) -> Val:
 def vector(c: Context, form: Linear) -> Val:
     """The addresses in all lanes, computed here."""
     c.fn.memo = {}  # in an arm, which restores it
-    return form.of(c.d, form.root)
+    return form.of(c.d, threads.again(c, form.root) if c.fn.around is not None else form.root)
 
 
 __all__ = ["Linear", "Step", "chain", "find", "grows", "starts", "vector"]
