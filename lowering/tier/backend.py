@@ -15,10 +15,11 @@ from sassxlate.lowering.target import Target
 from sassxlate.lowering.tier.compiler.process import object_file
 from sassxlate.lowering.tier.families import FAMILIES
 from sassxlate.lowering.tier.families import stand_ins as elsewhere
-from sassxlate.lowering.tier.linked import linked, with_calls
+from sassxlate.lowering.tier.linked import Linked, linked, with_calls
 from sassxlate.lowering.tier.module import NAME, TRIPLE, features
 from sassxlate.lowering.tier.numbers import stand_ins
 from sassxlate.lowering.tier.refusal import BACKEND, refused
+from sassxlate.lowering.tier.spills import apart, of_all_lanes
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,40 @@ class MachineCode:
     texts: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class LlvmFile:
+    """LLVM's file, its kernel with the functions, and its text where no table of ours has that."""
+
+    elf: Elf
+    found: Linked
+    note: Mapping[str, Any]
+    texts: tuple[str, ...]
+
+
 def compiled(text: str, target: Target) -> MachineCode:
     """The machine code of the module's kernel.  Raises Refused SX0464."""
+    made = llvm_file(text, target)
+    if _spilled_twice(made):
+        made = llvm_file(apart(text), target)
+        if _spilled_twice(made):
+            raise refused(BACKEND, "spilled scalar registers in vector registers that are, too")
+    family, found = FAMILIES.get(target.instructions), made.found
+    rodata = next(s for s in made.elf.sections if s.name == ".rodata")
+    written = bytes(rodata.data[: kernel_descriptor.SIZE])
+    descriptor = unpack(written, target)
+    if descriptor.dynamic_stack:
+        raise refused(BACKEND, "a stack whose size is not known")
+    calls = partial(with_calls, found, target.instructions) if found.distances else None
+    descriptor = replace(descriptor, entry=0)
+    if family is None:
+        code, lines = stand_ins.replaced(found.code, found.lines, calls)
+        return MachineCode(code, descriptor, made.note, lines)
+    done = elsewhere.replaced(found.code, made.texts, found.lines, family, calls)
+    return MachineCode(done.code, descriptor, made.note, done.lines, written, done.texts)
+
+
+def llvm_file(text: str, target: Target) -> LlvmFile:
+    """What LLVM makes of a module.  Raises Refused SX0464."""
     family = FAMILIES.get(target.instructions)
     made = object_file(text, TRIPLE, target.cpu, features(target), family is not None)
     assembly = ""
@@ -49,26 +82,15 @@ def compiled(text: str, target: Target) -> MachineCode:
     sections = {s.name: s for s in elf.sections}
     if not {".rodata", ".note", ".text"} <= sections.keys():
         raise refused(BACKEND, "it left the kernel out")  # with features that the target must have
-    written = bytes(sections[".rodata"].data[: kernel_descriptor.SIZE])
-    descriptor = unpack(written, target)
-    if descriptor.dynamic_stack:
-        raise refused(BACKEND, "a stack whose size is not known")
     found = linked(elf, NAME, 4 if family is None else 1 << elsewhere.ALIGNED)
-    calls = partial(with_calls, found, target.instructions) if found.distances else None
-    note = _metadata(bytes(sections[".note"].data))
-    if note[".sgpr_spill_count"] and note[".vgpr_spill_count"]:
-        # A vector register whose lanes keep spilled scalar ones may be spilled itself then, and
-        # LLVM 22's allocator may leave a use of it without a live range: wrong code, without an
-        # assertion, that its machine verifier alone finds, in six times the time
-        # (warps_s11_0346 on sm_120 with the passes of level 2).
-        raise refused(BACKEND, "spilled scalar registers in vector registers that are spilled, too")
-    descriptor = replace(descriptor, entry=0)
-    if family is None:
-        code, lines = stand_ins.replaced(found.code, found.lines, calls)
-        return MachineCode(code, descriptor, note, lines)
-    texts = elsewhere.all_instructions(assembly, found.names)
-    done = elsewhere.replaced(found.code, texts, found.lines, family, calls)
-    return MachineCode(done.code, descriptor, note, done.lines, written, done.texts)
+    texts = () if family is None else tuple(elsewhere.all_instructions(assembly, found.names))
+    return LlvmFile(elf, found, _metadata(bytes(sections[".note"].data)), texts)
+
+
+def _spilled_twice(made: LlvmFile) -> bool:
+    """Whether a register with spilled ones may be spilled itself: only code of them is read."""
+    spills = made.note[".sgpr_spill_count"] or made.found.starts
+    return bool(spills) and of_all_lanes(made.found.code, made.texts)
 
 
 def _metadata(note: bytes) -> dict[str, Any]:
@@ -80,4 +102,4 @@ def _metadata(note: bytes) -> dict[str, Any]:
     return row
 
 
-__all__ = ["MachineCode", "compiled"]
+__all__ = ["LlvmFile", "MachineCode", "compiled", "llvm_file"]

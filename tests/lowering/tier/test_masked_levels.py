@@ -17,5 +17,5 @@ _H200 = "92b75d8f03574191de834327e4bf8e46"
 @pytest.mark.skipif(toolchain.nvcc() is None, reason="no nvcc, no NVIDIA wheels")
 def test_words_of_an_h200(tmp_path: Path) -> None:
     made = line_of(tmp_path, _NAME, _ARCH, shape="warps", seed=_SEED)
-    assert made["t"] == "llvm" or "spilled scalar registers" in made["t"]
+    assert made["t"] == "llvm"
     assert made["d"] == _H200

@@ -75,29 +75,6 @@ def test_lanes_that_exchange_data_without_a_barrier_keep_the_order_of_shared_mem
     assert not together(cfg, analyse(cfg)).ordered_shared
 
 
-@pytest.mark.parametrize(("scalar", "vector"), [(0, 0), (0, 9), (9, 0), (9, 9)])
-def test_spilled_registers_that_hold_spilled_ones(
-    monkeypatch: pytest.MonkeyPatch, scalar: int, vector: int
-) -> None:
-    """LLVM's register allocator may lose where such a register is alive."""
-    text = (
-        f'target triple = "{module.TRIPLE}"\n'
-        f"define amdgpu_kernel void @{module.NAME}() {{\n  ret void\n}}\n"
-    )
-    counts = {".sgpr_spill_count": scalar, ".vgpr_spill_count": vector}
-
-    def read(_: bytes) -> object:
-        return {"amdhsa.kernels": [counts]}
-
-    monkeypatch.setattr("sassxlate.lowering.tier.backend.unpack_metadata", read)
-    if not scalar or not vector:
-        assert compiled(text, DEFAULT).metadata == counts
-        return
-    with pytest.raises(Refused, match="spilled scalar registers") as why:
-        compiled(text, DEFAULT)
-    assert why.value.code == BACKEND
-
-
 def test_a_module_whose_kernel_llvm_leaves_out() -> None:
     """LLVM drops a function without features that its processor must have."""
     with pytest.raises(Refused) as why:
