@@ -225,10 +225,10 @@ class WaveBuilder:
         modes_at = {step.pc: one for step, one in zip(steps, bits, strict=True)}
         count = self.count
 
+        def whole(step: DecodedStep) -> None:
+            self._step(step, modes_at[step.pc])
+
         def each(step: DecodedStep) -> None:
-            if step.inst.op.startswith("s_"):
-                self._step(step, modes_at[step.pc])
-                return
             self.c.pc = self._pc(step.pc)
             self.c.state.every = step.pc in self.every.at
             self.count += 1
@@ -236,7 +236,7 @@ class WaveBuilder:
             if row is not None:
                 self._set_mode(step.inst, row.mode, modes_at[step.pc])
 
-        done = loop.emit(self.c, steps, run, each)
+        done = loop.emit(self.c, steps, run, each, whole)
         if not done:
             self.count = count
         return done

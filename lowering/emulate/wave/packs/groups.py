@@ -14,6 +14,8 @@ from sassxlate.disasm.rdna3.instruction import Arg
 from sassxlate.disasm.rdna3.reads_writes import bits_of, effects, registers
 
 _DWORD = 4
+# Dwords side by side that are loaded as rows (`rows`): so many that rows fill vectors of the host.
+ROWS = (16, 8, 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +30,21 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Loads of one dword, or of two side by side, by their places in ascending order of the
-    dwords; the first one is ``low`` bytes beyond the addresses."""
+    """Loads of one dword, or of two side by side or as many as in `ROWS`, by their places in
+    ascending order of the dwords; the first one is ``low`` bytes beyond the addresses."""
 
     places: tuple[int, ...]
     low: int
     span: Span
+
+    @property
+    def rows(self) -> bool:
+        return len(self.places) in ROWS
+
+    @property
+    def offset(self) -> int:
+        """The first one's, in bytes from the span's first."""
+        return self.low - self.span.low
 
 
 @dataclass(slots=True)
@@ -48,8 +59,10 @@ class _Open:
         span = Span(number, offsets[0], (offsets[-1] - offsets[0]) // _DWORD + 1)
         at = 0
         while at < len(offsets):
-            first = offsets[at]
-            count = 2 if offsets[at + 1 : at + 2] == [first + _DWORD] else 1
+            first, beside = offsets[at], 1
+            while offsets[at + beside : at + beside + 1] == [first + _DWORD * beside]:
+                beside += 1
+            count = next((n for n in (*ROWS, 2) if n <= beside), 1)
             yield Group(tuple(self.places[o] for o in offsets[at : at + count]), first, span)
             at += count
 
@@ -79,4 +92,4 @@ def groups(steps: Sequence[DecodedStep], loads: frozenset[int]) -> dict[int, Gro
     }
 
 
-__all__ = ["Group", "Span", "groups"]
+__all__ = ["ROWS", "Group", "Span", "groups"]

@@ -1,80 +1,143 @@
 """Dwords that eight active lanes load from anywhere, for runs of instructions in packs (`loop`).
 
-The fast form gathers for the lanes whose dwords are inside of the arena and aligned, and takes the
-others out of what the pack's end compares.  If any is missing, the pack is computed again with the
+The fast form gathers for the lanes whose dwords are inside of the arena and aligned, or loads their
+rows (`rows`), and notes whether all are.  If any is missing, the pack is computed again with the
 careful form: a helper that visits its lanes.  There a fault is only noted, since a later pack may
 have one at an earlier instruction; the first one by instruction and lane counts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from sassxlate.disasm.rdna3.instruction import Inst
-from sassxlate.lowering.emulate.image.abi import Access, DeviceFault, Rt, WaveLayout
+from sassxlate.domain.interface import is_zero
+from sassxlate.lowering.emulate.image.abi import WaveLayout
 from sassxlate.lowering.emulate.wave.access import gathers, memory, vector_access
-from sassxlate.lowering.emulate.wave.access.helpers.all_lanes import member
-from sassxlate.lowering.emulate.wave.access.memory_helpers import ATTRIBUTES, runtime_call
 from sassxlate.lowering.emulate.wave.context import Context
+from sassxlate.lowering.emulate.wave.packs import careful, rows
 from sassxlate.lowering.emulate.wave.packs.groups import Group, Span
-from sassxlate.lowering.emulate.wave.packs.state import LANES, MASK, V32, V64
-from sassxlate.lowering.llvm.ir_text import Module, Val, const, literal
-
-# Bytes of a noted fault: its offset, its lane's number among the active ones, its kind, 4 of
-# nothing, the address.
-NOTE = 24
-_PTRS = f"<{LANES} x ptr>"
+from sassxlate.lowering.emulate.wave.packs.runs import read_and_written
+from sassxlate.lowering.emulate.wave.packs.state import (
+    LANES,
+    MASK,
+    V32,
+    V64,
+    PackedFunction,
+    PackedState,
+)
+from sassxlate.lowering.llvm.ir_text import Function, Val, const, literal
 
 
 @dataclass(slots=True)
 class Pack:
     """A pack under construction, in its fast form or the careful one.
 
-    ``outer`` makes what all packs share.  ``active`` is the mask of the lanes, ``good`` of those
-    whose loads were all inside so far.  ``groups`` are those of all loads, ``note`` is where a
-    fault is noted, and ``sort`` the vector of `sort_numbers`.
+    ``outer`` makes what all packs share.  ``active`` is the mask of the lanes; the fast form knows
+    no idle ones, since they have the values of an active lane (`loop`).  ``inside`` are masks of
+    the lanes whose loads are inside, ``whole`` truth values of the same.  ``groups`` are those of
+    all loads, ``note`` is where a fault is noted, and ``sort`` the vector of `sort_numbers`.
     """
 
     c: Context
     outer: Context
+    fn: PackedFunction
+    state: PackedState
     first: str
     active: str
     groups: dict[int, Group]
     note: str
     sort: str
-    careful: bool
-    good: str
+    slow: bool
+    shared: Rows
     place: int = 0  # of the instruction, in the code
-    held: dict[int, Val] = field(default_factory=dict[int, Val])
-    rows: dict[int, _Rows] = field(default_factory=dict[int, "_Rows"])  # by their span's number
+    inside: list[str] = field(default_factory=list[str])
+    whole: list[str] = field(default_factory=list[str])
+    numbers: list[str] = field(default_factory=list[str])  # the lanes' numbers, if they are wanted
+    held: dict[int, rows.Half] = field(default_factory=dict[int, rows.Half])
+    turned: dict[int, Turned] = field(default_factory=dict[int, "Turned"])  # by the first load
+    spans: dict[int, _Lanes] = field(default_factory=dict[int, "_Lanes"])  # by number
+    # By what a load gave: of which rows, by the first load of them, and of which column.
+    columns: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    tables: dict[tuple[int, str, str], _Table] = field(
+        default_factory=dict[tuple[int, str, str], "_Table"]
+    )
+
+    @property
+    def given(self) -> str:
+        """What the helpers of the careful form are given of every load."""
+        return f"i8 {self.active}.bits, i32 {self.first}, i32 {self.c.pc}, ptr {self.note}"
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """Rows: their vectors, and their columns."""
+
+    vectors: list[str]
+    columns: list[rows.Half]
 
 
 def load(p: Pack, inst: Inst) -> None:
     """One global_load_b32 of scattered lanes."""
     c = p.c
-    dst, addr, saddr = inst.args
-    c.write32(inst, dst, _loaded(p, inst, memory.vector_address(c, inst, addr, saddr, "g")))
+    c.write32(inst, inst.args[0], _loaded(p, inst))
 
 
-def _loaded(p: Pack, inst: Inst, a: vector_access.Address) -> Val:
-    c = p.c
-    held = p.held.pop(p.place, None)
-    if held is not None:
-        return held
-    if p.careful:
-        return _one_by_one(p, a.full(c))
+def _loaded(p: Pack, inst: Inst) -> Val:
     group = p.groups[p.place]
+    shared = p.shared.place(p, inst, group.span) if group.rows else None
+    if p.slow and shared is not None:
+        lanes = p.shared.lanes(p)
+        return careful.of_rows(p.fn, shared, lanes, inst.imm - group.span.low, p.given)
+    if p.place not in p.held:
+        if shared is not None:
+            words = _rows(p, group, p.shared.pointers(p, shared))
+            p.held.update(zip(group.places, words, strict=True))
+        else:
+            word = _by_addresses(p, inst, group)
+            if word is not None:
+                return word
+    word = p.held.pop(p.place).take(p.fn)
+    if group.rows:
+        p.columns[word.ref] = group.places[0], group.places.index(p.place)
+    return word
+
+
+def _by_addresses(p: Pack, inst: Inst, group: Group) -> Val | None:
+    """A dword by addresses that the pack has; None if it is among those that are held now."""
+    c, (_, addr, saddr) = p.c, inst.args
+    a = memory.vector_address(c, inst, addr, saddr, "g")
+    if p.slow:
+        return careful.alone(p.fn, a.full(c), p.given)
     if group.span.dwords == 1:
         table = None if a.uniform else gathers.find(c.d, a.lo, a.hi)
         if table is not None:
             return _from_table(p, table, c.d.add(table.base, a.base))
-    rows = p.rows.get(group.span.number)
-    if rows is None:
+    lanes = p.spans.get(group.span.number)
+    if lanes is None:
         start = replace(a, base=c.d.add(a.base, _bytes(group.span.low - inst.imm)))
-        rows = p.rows[group.span.number] = _Rows(p, start.full(c), group.span)
-    words = rows.load(group)
-    p.held.update(zip(group.places, words, strict=True))
-    return p.held.pop(p.place)
+        lanes = p.spans[group.span.number] = _Lanes(p, start.full(c), group.span)
+    if len(group.places) == 1:
+        return lanes.gather(group)
+    p.held.update(zip(group.places, lanes.load(group), strict=True))
+    return None
+
+
+def finish(p: Pack) -> str:
+    """Whether all lanes' dwords were inside; nothing of the pack follows."""
+    fn = p.fn
+    # The last one first: what is put in moves the lines after it.
+    for table in reversed(p.tables.values()):
+        table.emit()
+    good = "splat (i1 true)"
+    for mask in p.inside:
+        good = mask if good.startswith("splat") else fn.emit(f"and {MASK} {good}, {mask}")
+    bits = fn.emit(f"bitcast {MASK} {good} to i8")
+    all_ = fn.emit_new(f"icmp eq i8 {bits}, -1")
+    for truth in p.whole:
+        all_ = fn.emit_new(f"and i1 {all_}, {truth}")
+    return all_
 
 
 def _bytes(n: int) -> Val:
@@ -85,19 +148,12 @@ def _value(ref: str, width: int) -> Val:
     return Val(ref, width, True, None, LANES)
 
 
-def _gather(c: Context, where: str, lanes: str, width: int) -> str:
-    type_ = f"<{LANES} x i{width}>"
-    gather = f"@llvm.masked.gather.v{LANES}i{width}.v{LANES}p0"
-    c.module.declare(f"{type_} {gather}({_PTRS}, {MASK}, {type_})")
-    args = f"{_PTRS} align 4 {where}, {MASK} {lanes}, {type_} zeroinitializer"
+def _gather(c: Context, where: str, mask: str, width: int, lanes: int = LANES) -> str:
+    type_ = f"<{lanes} x i{width}>"
+    gather = f"@llvm.masked.gather.v{lanes}i{width}.v{lanes}p0"
+    c.module.declare(f"{type_} {gather}(<{lanes} x ptr>, <{lanes} x i1>, {type_})")
+    args = f"<{lanes} x ptr> align 4 {where}, <{lanes} x i1> {mask}, {type_} zeroinitializer"
     return c.fn.emit_new(f"call {type_} {gather}({args})")
-
-
-def _wanted(p: Pack, inside: Val) -> str:
-    """The active lanes that are ``inside``; the pack is right only if all are."""
-    lanes = p.c.fn.emit(f"and {MASK} {inside.ref}, {p.active}")
-    p.good = p.c.fn.emit(f"and {MASK} {p.good}, {inside.ref}")
-    return lanes
 
 
 def _arena(c: Context) -> tuple[Val, Val]:
@@ -108,70 +164,259 @@ def _arena(c: Context) -> tuple[Val, Val]:
     )
 
 
-def _inside(p: Pack, at: Val, dwords: int) -> str:
-    """The active lanes whose so many dwords from an address on are inside, and aligned: an offset
+def _inside(c: Context, at: Val, dwords: int, base: Val, size: Val) -> Val:
+    """The lanes whose so many dwords from an address on are inside, and aligned: an offset
     rotated right by two bits is below the number of dwords only if it is a multiple of 4."""
-    d, fn = p.c.d, p.c.fn
-    base, size = _arena(p.outer)
-    p.outer.module.declare("i64 @llvm.usub.sat.i64(i64, i64)")
-    whole = p.outer.d.lshr(size, const(2, 64))
+    d, fn = c.d, c.fn
+    fn.module.declare("i64 @llvm.usub.sat.i64(i64, i64)")
+    whole = d.lshr(size, const(2, 64))
     call = f"call i64 @llvm.usub.sat.i64(i64 {whole.ref}, i64 {dwords - 1})"
-    count = Val(p.outer.fn.emit(call), 64, False)
+    count = Val(fn.emit(call), 64, False)
     off = d.sub(at, base)
-    rotate = f"@llvm.fshr.v{LANES}i64"
-    fn.module.declare(f"{V64} {rotate}({V64}, {V64}, {V64})")
-    args = f"{V64} {off.ref}, {V64} {off.ref}, {V64} splat (i64 2)"
-    return _wanted(p, d.ult(_value(fn.emit(f"call {V64} {rotate}({args})"), 64), count))
+    rotate = f"@llvm.fshr.v{at.lanes}i64"
+    fn.module.declare(f"{at.type} {rotate}({at.type}, {at.type}, {at.type})")
+    args = f"{at.type} {off.ref}, {at.type} {off.ref}, {at.type} splat (i64 2)"
+    number = Val(fn.emit(f"call {at.type} {rotate}({args})"), 64, True, None, at.lanes)
+    return d.ult(number, count)
+
+
+# --- dwords of a table --------------------------------------------------------------------------
 
 
 def _from_table(p: Pack, table: gathers.Table, base: Val) -> Val:
     """Dwords by indices of 32 bits (`gathers`)."""
-    c, d, outer = p.c, p.c.d, p.outer
+    d, outer = p.c.d, p.outer
+    if table.factor is not None:
+        p.inside.append(d.splat(d.eq(table.factor, const(4, 32))).ref)
     ok, below, span = gathers.limits(outer, base, *_arena(outer), up=table.offset)
     # Of 2**32 dwords the last one is left to the careful form.
     outer.module.declare("i32 @llvm.umin.i32(i32, i32)")
     least = outer.fn.emit(f"call i32 @llvm.umin.i32(i32 {span.ref}, i32 {literal(-2, 32)})")
     count = outer.d.add(Val(least, 32, False), const(1, 32))
-    inside = d.ult(d.add(table.index, below), outer.d.select(ok, count, const(0, 32)))
-    if table.factor is not None:
-        inside = d.and_(inside, d.eq(table.factor, const(4, 32)))
-    lanes = _wanted(p, inside)
+    count = outer.d.select(ok, count, const(0, 32))
     start = outer.fn.emit(f"inttoptr i64 {base.ref} to ptr")
-    where = c.fn.emit_new(f"getelementptr i32, ptr {start}, {V32} {table.index.ref}")
-    return _value(_gather(c, where, lanes, 32), 32)
+    column = p.columns.get(table.index.ref)
+    if column is None:
+        return _value(_by_lane(p, start, below, count, table.index), 32)
+    number, which = column
+    key = number, start, count.ref
+    made = p.tables.get(key)
+    if made is None:
+        made = p.tables[key] = _Table(p, p.turned[number], start, below, count)
+    return made.take(which)
 
 
-class _Rows:
-    """The lanes' dwords by one vector of addresses, of which one check is enough; two side by side
-    are gathered as 64 bits."""
+def _by_lane(p: Pack, start: str, below: Val, count: Val, index: Val) -> str:
+    c = p.c
+    inside = c.d.ult(c.d.add(index, below), count).ref
+    p.inside.append(inside)
+    where = c.fn.emit_new(f"getelementptr i32, ptr {start}, {V32} {index.ref}")
+    return _gather(c, where, inside, 32)
+
+
+class _Table:
+    """What a table has for the dwords of rows.
+
+    If all of the rows' dwords turn out to be indices of it, it is gathered from for whole rows, and
+    what comes is turned; otherwise for each column alone.  Which it is is known at the pack's end,
+    and put in where the first of them is loaded.
+    """
+
+    def __init__(self, p: Pack, of: Turned, start: str, below: Val, count: Val) -> None:
+        self.p, self.of, self.start, self.below, self.count = p, of, start, below, count
+        self.at = len(p.fn.lines)
+        self.names = [p.fn.name() for _ in of.vectors]
+        self.halves = rows.halves(len(of.columns), self.names)
+        self.taken = set[int]()  # columns
+
+    def take(self, column: int) -> Val:
+        self.taken.add(column)
+        return self.halves[column].take(self.p.fn)
+
+    def emit(self) -> None:
+        with self.p.fn.earlier(self.at):
+            if len(self.taken) == len(self.of.columns):
+                self._rows()
+            else:
+                self._columns()
+
+    def _rows(self) -> None:
+        p, fn, v = self.p, self.p.fn, rows.V512
+        below, count = (p.c.d.splat(a).ref for a in (self.below, self.count))
+        below, count = (
+            fn.emit(f"shufflevector {V32} {a}, {V32} poison, <16 x i32> zeroinitializer")
+            for a in (below, count)
+        )
+        found: list[str] = []
+        whole = ""
+        for indices in self.of.vectors:
+            moved = fn.emit_new(f"add {v} {indices}, {below}")
+            inside = fn.emit_new(f"icmp ult {v} {moved}, {count}")
+            where = fn.emit_new(f"getelementptr i32, ptr {self.start}, {v} {indices}")
+            found.append(_gather(p.c, where, inside, 32, 16))
+            whole = fn.emit_new(f"and <16 x i1> {whole}, {inside}") if whole else inside
+        bits = fn.emit_new(f"bitcast <16 x i1> {whole} to i16")
+        rows.turned(fn, found, self.names)
+        p.whole.append(fn.emit_new(f"icmp eq i16 {bits}, -1"))
+
+    def _columns(self) -> None:
+        fn = self.p.fn
+        for name, both in zip(self.names, rows.columns(len(self.of.columns)), strict=True):
+            low, high = (self._column(n) if n in self.taken else "poison" for n in both)
+            rows.joined(fn, low, high, name)
+
+    def _column(self, column: int) -> str:
+        index = self.of.columns[column].take(self.p.fn)
+        return _by_lane(self.p, self.start, self.below, self.count, index)
+
+
+# --- dwords by addresses ------------------------------------------------------------------------
+
+
+class _Lanes:
+    """The lanes' dwords by one vector of addresses, of which one check is enough."""
 
     def __init__(self, p: Pack, at: Val, span: Span) -> None:
         self.p, self.at, self.span = p, at, span
-        self.lanes = _inside(p, at, span.dwords)
+        self.lanes = _inside(p.c, at, span.dwords, *_arena(p.outer))
+        p.inside.append(self.lanes.ref)
 
-    def load(self, group: Group) -> list[Val]:
+    def gather(self, group: Group) -> Val:
+        return _value(self._gathered(group, 32), 32)
+
+    def _gathered(self, group: Group, width: int) -> str:
         c = self.p.c
         at = c.d.add(self.at, _bytes(group.low - self.span.low))
-        where = c.fn.emit(f"inttoptr {V64} {at.ref} to {_PTRS}")
-        if len(group.places) == 1:
-            return [_value(_gather(c, where, self.lanes, 32), 32)]
-        return _halves(self.p, _gather(c, where, self.lanes, 64))
+        where = c.fn.emit(f"inttoptr {V64} {at.ref} to <{LANES} x ptr>")
+        return _gather(c, where, self.lanes.ref, width)
+
+    def load(self, group: Group) -> list[rows.Half]:
+        """Two dwords side by side, gathered as 64 bits, or rows."""
+        if len(group.places) == 2:
+            both = _sorted(self.p, self._gathered(group, 64))
+            return [rows.Half(both, upper=False), rows.Half(both, upper=True)]
+        return _rows(self.p, group, self._pointers())
+
+    def _pointers(self) -> list[str]:
+        """The lanes' addresses; for lanes outside some that can be read.  The host forwards no more
+        than 32 bytes of a store."""
+        p, fn, d = self.p, self.p.fn, self.p.c.d
+        zeros = _zeros(p.outer)
+        there = Val(p.outer.fn.emit(f"ptrtoint ptr {zeros} to i64"), 64, False)
+        at = d.select(self.lanes, self.at, there)
+        place = p.outer.fn.buffer("pack.at", 64)
+        for half in (0, 4):
+            index = ", ".join(f"i32 {half + lane}" for lane in range(4))
+            part = fn.emit_new(f"shufflevector {V64} {at.ref}, {V64} poison, <4 x i32> <{index}>")
+            to = fn.emit(f"getelementptr i8, ptr {place}, i64 {8 * half}")
+            fn.do(f"store volatile <4 x i64> {part}, ptr {to}, align 32")
+        out: list[str] = []
+        for lane in range(LANES):
+            of = p.outer.fn.emit(f"getelementptr i8, ptr {place}, i64 {8 * lane}")
+            out.append(fn.emit_new(f"load volatile ptr, ptr {of}, align 8"))
+        return out
 
 
-def _halves(p: Pack, pairs: str) -> list[Val]:
-    """The lower and the upper dwords.  LLVM would truncate twice, which takes four on the shuffle
-    port instead of two; so it is not told which dwords the vector of numbers names."""
+def _rows(p: Pack, group: Group, pointers: Sequence[str]) -> list[rows.Half]:
+    """The dwords of rows, by column; ``pointers`` are those of the span."""
+    dwords = len(group.places)
+    vectors = rows.load(p.fn, pointers, dwords, group.offset)
+    rows.wait(p.fn, vectors)
+    columns = rows.halves(dwords, rows.turned(p.fn, vectors))
+    p.turned[group.places[0]] = Turned(vectors, columns)
+    return columns
+
+
+class Rows:
+    """Rows whose addresses the wave has: they are put into memory and checked once for all packs,
+    which take a lane's by its number."""
+
+    def __init__(self) -> None:
+        self.places: dict[int, str] = {}  # of the addresses, by the span's number
+        self._sure = ""
+
+    def place(self, p: Pack, inst: Inst, span: Span) -> str | None:
+        """Where the addresses of a span's rows are; None if the pack itself has them."""
+        known = self.places.get(span.number)
+        if known is not None or p.slow or not p.state.passes(read_and_written(inst)[0], 0):
+            return known
+        c, d, fn = p.outer, p.outer.d, p.outer.fn
+        _, addr, saddr = inst.args
+        a = memory.vector_address(c, inst, addr, saddr, "g")
+        at = replace(a, base=d.add(a.base, _bytes(span.low - inst.imm))).full(c)
+        found = d.or_(
+            d.mask_of(_inside(c, at, span.dwords, *_arena(c))), d.not_(c.state.exec_mask())
+        )
+        good = d.eq(found, const(-1, 32)).ref
+        if not self._sure:  # a wave without an active lane has no addresses
+            self._sure = d.not_(is_zero(d, c.state.exec_mask())).ref
+        self._sure = fn.emit(f"and i1 {self._sure}, {good}")
+        place = self.places[span.number] = fn.buffer(f"pack.rows{len(self.places)}", 8 * 32)
+        for first in range(0, 32, 4):
+            _store(fn, at.type, at.ref, "i64", range(first, first + 4), place)
+        return place
+
+    def finish(self, fn: Function, order: tuple[str, str]) -> str:
+        """Stores the lanes in order, of two vectors; whether all rows are inside, "" if there are
+        none."""
+        if self.places:
+            for n, half in enumerate(order):
+                for first in (0, 8):
+                    place = fn.emit(f"getelementptr i8, ptr {_order(fn)}, i64 {64 * n}")
+                    _store(fn, rows.V512, half, "i32", range(first, first + 8), place)
+        return self._sure
+
+    def lanes(self, p: Pack) -> str:
+        """Where the numbers of the pack's lanes are."""
+        first = p.fn.emit(f"zext i32 {p.first} to i64")
+        return p.fn.emit(f"getelementptr i32, ptr {_order(p.outer.fn)}, i64 {first}")
+
+    def pointers(self, p: Pack, place: str) -> list[str]:
+        """Of a span's rows, by the pack's lane."""
+        fn = p.fn
+        if not p.numbers:
+            start = self.lanes(p)
+            for lane in range(LANES):
+                at = fn.emit_new(f"getelementptr i32, ptr {start}, i64 {lane}")
+                number = fn.emit_new(f"load i32, ptr {at}, align 4")
+                p.numbers.append(fn.emit_new(f"zext i32 {number} to i64"))
+        out: list[str] = []
+        for number in p.numbers:
+            at = fn.emit_new(f"getelementptr ptr, ptr {place}, i64 {number}")
+            out.append(fn.emit_new(f"load ptr, ptr {at}, align 8"))
+        return out
+
+
+def _order(fn: Function) -> str:
+    return fn.buffer("pack.order", 128)
+
+
+def _store(fn: Function, type_: str, value: str, of: str, lanes: range, place: str) -> None:
+    """Stores some lanes of a vector in their places: 32 bytes, of which the host forwards any."""
+    index = ", ".join(f"i32 {lane}" for lane in lanes)
+    part = f"<{len(lanes)} x {of}>"
+    text = f"shufflevector {type_} {value}, {type_} poison, <{len(lanes)} x i32> <{index}>"
+    to = fn.emit(f"getelementptr {of}, ptr {place}, i64 {lanes.start}")
+    fn.do(f"store volatile {part} {fn.emit(text)}, ptr {to}, align 32")
+
+
+def _zeros(c: Context) -> str:
+    """Memory that can be read in place of what is outside."""
+    fn, place = c.fn, "%pack.zeros"
+    if not any(line.startswith(f"  {place} ") for line in fn.entry):
+        fn.entry.append(f"  {place} = alloca {rows.V512}, align 64")
+        fn.entry.append(f"  store {rows.V512} zeroinitializer, ptr {place}, align 64")
+    return place
+
+
+def _sorted(p: Pack, pairs: str) -> str:
+    """The lower dwords, then the upper ones.  LLVM would truncate twice, which takes four on the
+    shuffle port instead of two; so it is not told which dwords the vector of numbers names."""
     fn = p.c.fn
-    both, permute = "<16 x i32>", "@llvm.x86.avx512.permvar.si.512"
+    both, permute = rows.V512, "@llvm.x86.avx512.permvar.si.512"
     fn.module.declare(f"{both} {permute}({both}, {both})")
     flat = fn.emit_new(f"bitcast {V64} {pairs} to {both}")
-    sorted_ = fn.emit_new(f"call {both} {permute}({both} {flat}, {both} {p.sort})")
-    parts: list[Val] = []
-    for half in (0, 8):
-        index = ", ".join(f"i32 {half + lane}" for lane in range(LANES))
-        text = f"shufflevector {both} {sorted_}, {both} poison, <{LANES} x i32> <{index}>"
-        parts.append(_value(fn.emit_new(text), 32))
-    return parts
+    return fn.emit_new(f"call {both} {permute}({both} {flat}, {both} {p.sort})")
 
 
 def sort_numbers(c: Context, name: str) -> str:
@@ -185,61 +430,4 @@ def sort_numbers(c: Context, name: str) -> str:
     return name
 
 
-# --- the careful form ---------------------------------------------------------------------------
-
-
-def _one_by_one(p: Pack, at: Val) -> Val:
-    c = p.c
-    args = f"ptr %w, {V64} {at.ref}, i8 {p.active}.bits, i32 {p.first}, i32 {c.pc}, ptr {p.note}"
-    return _value(c.fn.emit_new(f"call {V32} {_helper(c.module)}({args})"), 32)
-
-
-def _helper(m: Module) -> str:
-    """@load.pack(w, addresses, active, first, pc, note) -> dwords."""
-    name = "load.pack"
-    if name in m.functions:
-        return f"@{name}"
-    m.declare("i32 @llvm.cttz.i32(i32, i1)")
-    found = runtime_call(Rt.FIND, "ptr", f"ptr %w, i64 %a, i32 4, i32 {int(Access.READ)}")
-    m.functions[name] = (
-        f"define internal {V32} @{name}(ptr %w, {V64} %at, i8 %active, i32 %first, i32 %pc, "
-        f"ptr %note) noinline cold {ATTRIBUTES} {{\nentry:\n"
-        f"  %addr = alloca {V64}, align 64\n  %out = alloca {V32}, align 32\n"
-        f"  store {V64} %at, ptr %addr, align 64\n"
-        f"  store {V32} zeroinitializer, ptr %out, align 32\n"
-        + member("base", "i64", WaveLayout.ARENA_BASE)
-        + member("size", "i64", WaveLayout.ARENA_SIZE)
-        + "  %left = zext i8 %active to i32\n  br label %head\nhead:\n"
-        "  %m = phi i32 [ %left, %entry ], [ %m.rest, %next ]\n"
-        "  %none = icmp eq i32 %m, 0\n  br i1 %none, label %done, label %lane\nlane:\n"
-        "  %l = call i32 @llvm.cttz.i32(i32 %m, i1 true)\n"
-        "  %m.less = sub i32 %m, 1\n  %m.rest = and i32 %m, %m.less\n"
-        "  %l.64 = zext i32 %l to i64\n"
-        "  %a.p = getelementptr i64, ptr %addr, i64 %l.64\n  %a = load i64, ptr %a.p\n"
-        "  %low = and i64 %a, 3\n  %odd = icmp ne i64 %low, 0\n"
-        "  br i1 %odd, label %bad, label %aligned\naligned:\n"
-        "  %off = sub i64 %a, %base\n  %lim = sub i64 %size, 4\n"
-        "  %in.1 = icmp ule i64 %off, %lim\n  %in.2 = icmp uge i64 %size, 4\n"
-        "  %in = and i1 %in.1, %in.2\n  br i1 %in, label %near, label %far\nnear:\n"
-        "  %here = inttoptr i64 %a to ptr\n  br label %get\nfar:\n"
-        + found
-        + "  %lost = icmp eq ptr %rt.r, null\n  br i1 %lost, label %bad, label %get\nget:\n"
-        "  %from = phi ptr [ %here, %near ], [ %rt.r, %far ]\n"
-        "  %got = load volatile i32, ptr %from, align 4\n"
-        "  %to = getelementptr i32, ptr %out, i64 %l.64\n  store i32 %got, ptr %to\n"
-        "  br label %next\nbad:\n"
-        f"  %kind = phi i32 [ {int(DeviceFault.MISALIGNED)}, %lane ], "
-        f"[ {int(DeviceFault.ADDRESS)}, %far ]\n"
-        "  %noted = load i32, ptr %note\n  %earlier = icmp ult i32 %pc, %noted\n"
-        "  br i1 %earlier, label %write, label %next\nwrite:\n"
-        "  store i32 %pc, ptr %note\n  %n = add i32 %first, %l\n"
-        "  %note.n = getelementptr i8, ptr %note, i64 4\n  store i32 %n, ptr %note.n\n"
-        "  %note.k = getelementptr i8, ptr %note, i64 8\n  store i32 %kind, ptr %note.k\n"
-        "  %note.a = getelementptr i8, ptr %note, i64 16\n  store i64 %a, ptr %note.a\n"
-        "  br label %next\nnext:\n  br label %head\ndone:\n"
-        f"  %all = load {V32}, ptr %out, align 32\n  ret {V32} %all\n}}\n"
-    )
-    return f"@{name}"
-
-
-__all__ = ["NOTE", "Pack", "load", "sort_numbers"]
+__all__ = ["Pack", "Rows", "finish", "load", "sort_numbers"]

@@ -7,8 +7,8 @@ loop executes the run for eight of them at a time; what it has written goes back
 Vectors of eight lanes are also a quarter of the host instructions that those of 32 are, where they
 have 64 bits, and so compile sooner.
 
-Scalar instructions that use nothing of the run's vectors are executed once, before the loop; the
-run ends before others.
+Instructions that take nothing of what the run has loaded are executed once, for the whole wave,
+before the loop; the run ends before scalar ones that do.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from sassxlate.disasm.rdna3.reads_writes import effects
 from sassxlate.lowering.emulate.wave import alu, straight
 from sassxlate.lowering.emulate.wave.access import memory_helpers
 from sassxlate.lowering.emulate.wave.context import Context
-from sassxlate.lowering.emulate.wave.packs import loads
+from sassxlate.lowering.emulate.wave.packs import careful, loads
 from sassxlate.lowering.emulate.wave.packs.groups import Group, groups
 from sassxlate.lowering.emulate.wave.packs.loads import Pack
-from sassxlate.lowering.emulate.wave.packs.runs import LOAD, Run
+from sassxlate.lowering.emulate.wave.packs.runs import LOAD, Run, read_and_written
 from sassxlate.lowering.emulate.wave.packs.state import (
     LANES,
     MASK,
@@ -35,7 +35,7 @@ from sassxlate.lowering.emulate.wave.packs.state import (
     PackedFunction,
     PackedState,
 )
-from sassxlate.lowering.llvm.ir_text import Val
+from sassxlate.lowering.llvm.ir_text import Val, const
 
 _HALF, _HALF_MASK = "<16 x i32>", "<16 x i1>"
 
@@ -61,8 +61,12 @@ class _Order:
         low, high = self._parts("<32 x i1>", lanes)
         below = fn.emit(f"and i32 {mask.ref}, 65535")
         below = c.d.popcount(Val(below, 32, False)).ref
-        first = self._expand_or("compress", _numbers(), "zeroinitializer", low)
-        second = self._expand_or("compress", _numbers(16), "zeroinitializer", high)
+        # Places that are left over have the first active lane's number, so that what the last pack
+        # does for them is what a pack before it has done.
+        spare = c.d.splat(c.d.and_(c.d.ctz(mask), const(31, 32))).ref
+        (spare, _) = self._parts("<32 x i32>", spare)
+        first = self._expand_or("compress", _numbers(), spare, low)
+        second = self._expand_or("compress", _numbers(16), spare, high)
         # The upper half's lanes come after those of the lower one.
         room = fn.emit(f"shl i32 65535, {below}")
         room = fn.emit(f"trunc i32 {room} to i16")
@@ -115,7 +119,7 @@ class _Order:
                 text = f"shufflevector {_HALF} {half}, {_HALF} poison, <{LANES} x i32> <{index}>"
                 at = 64 * n + 4 * first
                 p = self.fn.emit(f"getelementptr i8, ptr {place}, i64 {at}")
-                self.fn.do(f"store {V32} {self.fn.emit(text)}, ptr {p}, align 32")
+                self.fn.do(f"store volatile {V32} {self.fn.emit(text)}, ptr {p}, align 32")
 
     def get(self, place: str) -> Val:
         """What was stored for the active lanes, in their places."""
@@ -142,21 +146,22 @@ class _Loop:
     def __init__(self, c: Context, run: Run, stem: str, together: dict[int, Group]) -> None:
         self.c, self.run, self.stem = c, run, stem
         self.first, self.active = f"%{stem}.first", f"%{stem}.active"
-        self.places: dict[int, str] = {}
+        self.places: dict[str, tuple[Val, str]] = {}
+        self.rows = loads.Rows()
         self.sort = f"%{stem}.sort"
         self.forms = self._form("f", together), self._form("c", together)
 
     def _form(self, name: str, together: dict[int, Group]) -> Pack:
         c = self.c
-        note = c.fn.buffer("pack.note", loads.NOTE)
+        note = c.fn.buffer("pack.note", careful.NOTE)
         fn = PackedFunction(c.fn, self.stem, name)
         d = PackedDomain(fn, avx512=True, seed_offset=c.d.seed_offset)
         state = PackedState(c.state, fn, d, self.first, self.places)
         inner = replace(c, fn=fn, d=d, state=state, floats=[], held={}, loaded=None, mate=None)
-        careful = name == "c"
         return Pack(
-            inner, c, self.first, self.active, together, note, self.sort, careful, self.active
-        )
+            inner, c, fn, state, self.first, self.active, together, note, self.sort, name == "c",
+            self.rows,
+        )  # fmt: skip
 
     def step(self, step: DecodedStep) -> None:
         """A vector instruction or load, in both forms."""
@@ -170,22 +175,32 @@ class _Loop:
                 assert row is not None
                 alu.emit(c, step.inst, row)
 
+    def whole(self, inst: Inst) -> bool:
+        """Whether an instruction is for the whole wave: it takes nothing that the run has loaded.
+        What packs need not read and write then is most of what they would."""
+        if inst.op.startswith("s_"):
+            return True
+        return self.forms[0].state.passes(read_and_written(inst)[0], effects(inst).read_bits)
+
     def forget(self, inst: Inst) -> None:
-        """The SGPRs that a scalar instruction has written are the wave's again."""
-        written = effects(inst).write_bits
+        """The registers that an instruction for the whole wave has written are the wave's again."""
+        vectors, written = read_and_written(inst)[1], effects(inst).write_bits
         for pack in self.forms:
             state = _state(pack)
             for i in [i for i in state.masks if written >> i & 1]:
                 state.forget(i)
+            for i in [i for i in state.vectors if vectors >> i & 1]:
+                state.forget_v(i)
 
     def finish(self) -> None:
         """Writes the loop, and what it leaves to the block."""
         c, fn, stem = self.c, self.c.fn, self.stem
-        fast, careful = self.forms
+        fast, slow = self.forms
         state = _state(fast)
         order = _Order(c)
-        for i, place in self.places.items():
-            order.put(c.state.read_v(i), place)
+        for value, place in self.places.values():
+            order.put(value, place)
+        sure = self.rows.finish(fn, order.order)
         note = fast.note
         fn.do(f"store i32 -1, ptr {note}")
         kept = [i for i in sorted(state.written) if self.run.kept >> i & 1 and state.vectors[i].vec]
@@ -199,15 +214,18 @@ class _Loop:
         fn.do(f"br label %loop.{stem}")
         fn.label(f"loop.{stem}", keep=True)
         fn.lines += self._head(before, order.count)
+        if sure:
+            fn.do(f"br i1 {sure}, label %fast.{stem}, label %careful.{stem}, !prof !1")
+        else:
+            fn.do(f"br label %fast.{stem}")
+        fn.label(f"fast.{stem}", keep=True)
+        right = loads.finish(fast)
         fn.lines += fast.c.fn.lines
-        good = f"%{stem}.good"
-        fn.do(f"{good} = bitcast {MASK} {fast.good} to i8")
-        fn.do(f"%{stem}.all = icmp eq i8 {good}, {self.active}.bits")
         self._write(fast, out)
-        fn.do(f"br i1 %{stem}.all, label %masks.{stem}, label %careful.{stem}, !prof !1")
+        fn.do(f"br i1 {right}, label %masks.{stem}, label %careful.{stem}, !prof !1")
         fn.label(f"careful.{stem}", keep=True)
-        fn.lines += careful.c.fn.lines
-        self._write(careful, out)
+        fn.lines += slow.c.fn.lines
+        self._write(slow, out)
         fn.do(f"br label %masks.{stem}")
         fn.label(f"masks.{stem}", keep=True)
         self._sum(sums)
@@ -243,11 +261,11 @@ class _Loop:
         """Adds the pack's bits of masks to those of the packs before it; what the last one has
         beyond the active lanes has no place in the wave's."""
         fn, stem = self.c.fn, self.stem
-        fast, careful = (_state(pack) for pack in self.forms)
+        fast, slow = (_state(pack) for pack in self.forms)
         both = {
             name: fn.emit_new(
-                f"phi {MASK} [ {fast.masks[i].ref}, %loop.{stem} ], "
-                f"[ {careful.masks[i].ref}, %careful.{stem} ]"
+                f"phi {MASK} [ {fast.masks[i].ref}, %fast.{stem} ], "
+                f"[ {slow.masks[i].ref}, %careful.{stem} ]"
             )
             for i, name in sums.items()
         }
@@ -308,8 +326,10 @@ def emit(
     steps: Sequence[DecodedStep],
     run: Run,
     each: Callable[[DecodedStep], None],
+    whole: Callable[[DecodedStep], None],
 ) -> bool:
-    """Emits a run; ``each`` emits a scalar instruction, and prepares the context for any.
+    """Emits a run; ``whole`` emits an instruction for the whole wave, ``each`` prepares the context
+    for one in packs.
 
     False if it has something that packs do not have: nothing of it has been emitted then.
     """
@@ -318,18 +338,19 @@ def emit(
     steps = steps[run.first : run.end]
     places = frozenset(step.pc for step in steps if step.inst.op == LOAD)
     loop = _Loop(c, run, f"p{steps[0].pc}", groups(steps, places))
-    kept = state.saved()
+    kept, floats = state.saved(), list(c.floats)
     try:
         for step in steps:
-            each(step)
-            if step.inst.op.startswith("s_"):
+            if step.inst.op in straight.NOTHING or (step.inst.op != LOAD and loop.whole(step.inst)):
+                whole(step)
                 if step.inst.op not in straight.NOTHING:
                     loop.forget(step.inst)
-            elif step.inst.op not in straight.NOTHING:
+            else:
+                each(step)
                 loop.step(step)
     except NotPacked:
         del fn.lines[lines:]
-        fn.memo = memo
+        fn.memo, c.floats[:] = memo, floats
         state.restore(kept)
         return False
     loop.finish()

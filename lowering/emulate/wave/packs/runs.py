@@ -85,8 +85,8 @@ def _pays(loads: int, others: int) -> bool:
     return loads >= _LEAST and others <= _MOST * loads
 
 
-def _read_and_written(inst: Inst) -> tuple[int, int]:
-    """Of VGPRs, one bit each."""
+def read_and_written(inst: Inst) -> tuple[int, int]:
+    """The VGPRs that an instruction reads and writes, one bit each."""
     if inst.op not in OPS or inst.op.startswith(_BY_NUMBER):
         return -1, 0
     found = effects(inst)
@@ -101,7 +101,7 @@ def _uses(steps: Sequence[DecodedStep]) -> int:
     """The VGPRs whose values at the block's start it may read."""
     used = known = 0
     for step in steps:
-        read, written = _read_and_written(step.inst)
+        read, written = read_and_written(step.inst)
         # What the block itself wrote is known of the active lanes alone.
         others = looks_at_others(step.inst) or step.inst.op.startswith(_FIRST_LANE)
         used |= read if others else read & ~known
@@ -124,11 +124,11 @@ def runs(flow: Flow, strides: Mapping[int, int]) -> dict[int, list[Run]]:
         for first, end in stretches:
             kept, written = later[start], 0
             for step in steps[end:]:
-                kept |= _read_and_written(step.inst)[0]
+                kept |= read_and_written(step.inst)[0]
             for step in steps[first:end]:
-                written |= _read_and_written(step.inst)[1]
+                written |= read_and_written(step.inst)[1]
             out.setdefault(start, []).append(Run(first, end, kept & written))
     return out
 
 
-__all__ = ["LOAD", "Run", "runs"]
+__all__ = ["LOAD", "Run", "read_and_written", "runs"]

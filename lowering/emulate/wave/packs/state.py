@@ -7,6 +7,9 @@ the wave's own.  What this cannot say raises NotPacked, and the run is compiled 
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_HI, NULL
 from sassxlate.domain.interface import IEEE, Approximation, Fp
 from sassxlate.lowering.emulate.wave.registers import State
@@ -28,6 +31,14 @@ class PackedFunction(Function):
     def __init__(self, outer: Function, run: str, form: str) -> None:
         super().__init__(outer.module, "", "")
         self.outer, self._run, self._form = outer, f"%{run}.", form
+
+    @contextmanager
+    def earlier(self, at: int) -> Generator[None]:
+        """What is emitted is put in before a line, and can use only what those before it made."""
+        lines, memo = self.lines, self.memo
+        self.lines, self.memo = [], {}
+        yield
+        self.lines, self.memo = lines[:at] + self.lines + lines[at:], memo
 
     def name(self) -> str:
         self._n += 1
@@ -79,12 +90,17 @@ class PackedDomain(LlvmDomain):
 class PackedState(State):
     """The registers as the instructions of a run see them.
 
-    ``first`` is the number of the pack's first lane, an i32; ``places`` are the buffers of the
-    registers that are read, by number, and are shared by all forms of a run.
+    ``first`` is the number of the pack's first lane, an i32; ``places`` are the values of the
+    wave's registers that are read, and their buffers, by name; all forms of a run share them.
     """
 
     def __init__(
-        self, outer: State, fn: PackedFunction, d: PackedDomain, first: str, places: dict[int, str]
+        self,
+        outer: State,
+        fn: PackedFunction,
+        d: PackedDomain,
+        first: str,
+        places: dict[str, tuple[Val, str]],
     ) -> None:
         super().__init__(fn, d)
         self.outer, self.first_lane, self.places = outer, first, places
@@ -92,10 +108,23 @@ class PackedState(State):
         self.written: set[int] = set()
         self.masks: dict[int, Val] = {}  # by SGPR, that the run has written
 
-    def place(self, i: int) -> str:
-        """Where the pack's lanes of a register are."""
+    def _place(self, given: Val) -> str:
+        """Where the pack's lanes of a value of the wave are."""
+        _, place = self.places.setdefault(
+            given.ref, (given, self.outer.fn.buffer(f"pack{len(self.places)}", 128))
+        )
         at = self.fn.emit(f"zext i32 {self.first_lane} to i64")
-        return self.fn.emit(f"getelementptr i32, ptr {self.places[i]}, i64 {at}")
+        return self.fn.emit(f"getelementptr i32, ptr {place}, i64 {at}")
+
+    def passes(self, vectors: int, masks: int) -> bool:
+        """Whether packs have written none of these registers, one bit each."""
+        mine = any(vectors >> i & 1 for i in self.written)
+        return not mine and not any(masks >> i & 1 for i in self.masks)
+
+    def forget_v(self, i: int) -> None:
+        """The wave has written the register."""
+        self.vectors.pop(i, None)
+        self.written.discard(i)
 
     # -- vectors --------------------------------------------------------------------------
 
@@ -107,8 +136,7 @@ class PackedState(State):
         if given.const is not None:
             given = const(given.const, 32)
         elif given.vec:
-            self.places.setdefault(i, self.outer.fn.buffer(f"pack{len(self.places)}", 128))
-            text = f"load {V32}, ptr {self.place(i)}, align 32"
+            text = f"load {V32}, ptr {self._place(given)}, align 32"
             given = Val(self.fn.emit(text), 32, True, None, LANES)
         self.vectors[i] = given
         return given

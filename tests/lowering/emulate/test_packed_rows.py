@@ -1,0 +1,155 @@
+"""Rows of dwords in packs, and tables by them: random runs, with packs and without."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import llvmlite.binding as llvm
+import pytest
+
+from sassxlate.cfg.rdna3_flow import discover
+from sassxlate.disasm.rdna3.instruction import I, Inst, Item, S, V
+from sassxlate.lowering.emulate.compiler import ATTRIBUTES
+from sassxlate.lowering.emulate.options import CompileOptions
+from sassxlate.lowering.emulate.wave.wave import build
+from tests.lowering.emulate.packed import (
+    FULL,
+    PLACES,
+    ROWS,
+    content_of,
+    images,
+    in_packs_of,
+    indexed,
+    load,
+    program,
+    run,
+)
+
+_WORDS = (4, 5, 7, *range(14, 20), 21, 22, 23)  # of those that are compared afterwards
+_FACTOR = 32
+
+
+def _looked_up(rng: random.Random, dst: int, index: int) -> tuple[Inst, Inst]:
+    """The same as `indexed`, by a register that has 4, and from some dwords beyond the table."""
+    if rng.random() < 0.5:
+        return indexed(dst, index)
+    mad = Inst("v_mad_i64_i32", (V(28, 2), S(30), V(index), V(_FACTOR), S(20, 2)))
+    return mad, load(dst, rng.choice((0, 4, -4)), 28)
+
+
+def _rows(rng: random.Random, address: int, low: int) -> list[Inst]:
+    """Loads of all dwords of a row, some or all of which are indices of a table."""
+    dwords = rng.choice((4, 5, 8, 12, 16, 16))
+    order = list(range(dwords))
+    rng.shuffle(order)
+    out = [load(40 + n, low + 4 * n, address) for n in order]
+    if rng.random() < 0.2:
+        del out[rng.randrange(len(out))]
+    for n in order if rng.random() < 0.7 else order[: rng.randrange(dwords)]:
+        out += _looked_up(rng, 60 + n, 40 + n)
+    for n in range(dwords):
+        word = rng.choice(_WORDS)
+        out.append(Inst("v_xor_b32", (V(word), V(word), V(rng.choice((40, 60)) + n))))
+    return out
+
+
+def _between(rng: random.Random) -> list[Inst]:
+    a, b, c = (rng.choice(_WORDS) for _ in range(3))
+    mask = rng.choice((24, 25, 26))
+    address = rng.choice((2, 10))
+    return rng.choice([
+        [Inst("v_cmp_gt_i32", (S(mask), V(a), V(b)))],
+        [Inst("v_cndmask_b32", (V(a), V(b), V(c), S(rng.choice((mask, 27)))))],
+        [Inst("v_add_nc_u32", (V(a), V(b), V(c)))],
+        [Inst("v_add_nc_u32", (V(a), V(0), S(22)))],
+        [Inst("s_add_u32", (S(22), S(22), S(23)))],
+        [
+            Inst("v_add_co_u32", (V(address), S(31), V(address), I(rng.choice((4, 16, 64))))),
+            Inst("v_add_co_ci_u32", (V(address + 1), S(30), V(address + 1), I(0), S(31))),
+        ],
+        # By what has been loaded: addresses that no wave has.
+        [Inst("v_mad_i64_i32", (V(10, 2), S(30), V(40), I(4), S(20, 2)))],
+    ])  # fmt: skip
+
+
+def _random_run(rng: random.Random) -> list[Item]:
+    factor = (
+        Inst("v_lshrrev_b32", (V(_FACTOR), I(5), V(0))),
+        Inst("v_or_b32", (V(_FACTOR), I(4), V(_FACTOR))),
+    )
+    if rng.random() < 0.2:
+        factor = (*factor, Inst("v_cndmask_b32", (V(_FACTOR), V(_FACTOR), I(8), S(27))))
+    out: list[Item] = [*factor]
+    for _ in range(rng.randrange(1, 4)):
+        out += _rows(rng, rng.choice((2, 10)), rng.choice((0, 0, 4, 8)))
+        for _ in range(rng.randrange(4)):
+            out += _between(rng)
+    # More loads than other instructions, or it is no run.
+    return [*out, *(load(60 + n, 8 * n, 2) for n in range(4))]
+
+
+def _text(middle: list[Item]) -> str:
+    flow = discover(program(middle), 0)
+    return build(flow, CompileOptions(), "avx512", ATTRIBUTES["avx512"])[0].text()
+
+
+def _same(seed: int, times: int) -> tuple[int, int]:
+    """How many of so many waves had a fault, if all are the same with packs and without."""
+    rng = random.Random(f"rows {seed}")
+    middle = _random_run(rng)
+    if not in_packs_of(middle):
+        return 0, 0
+    llvm.parse_assembly(_text(middle)).verify()
+    in_packs, whole = images(middle)
+    faults = 0
+    for _ in range(times):
+        content = content_of(rng)
+        rows = [rng.randrange(0, ROWS - 400, 4) for _ in range(64)]
+        for _ in range(rng.choice((0, 0, 0, 1, 3))):
+            rows[rng.randrange(64)] = rng.choice(PLACES)
+        start = rng.choice((0, 0, 0, 64, 4, 2, -64))
+        mask = rng.choice((FULL, FULL, 0xFF, 0x1FF, 1 << 31, 0, *(rng.getrandbits(32),) * 4))
+        bits = rng.getrandbits(32)
+        expected = run(whole, content, rows, start, mask, bits)
+        assert run(in_packs, content, rows, start, mask, bits) == expected, (seed, middle)
+        faults += isinstance(expected, str)
+    return faults, times
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_runs(seed: int) -> None:
+    _same(seed, 40)
+
+
+@pytest.mark.sweep
+def test_many_random_runs() -> None:
+    faults = done = 0
+    for seed in range(4, 400):
+        some, of = _same(seed, 40)
+        faults, done = faults + some, done + of
+    assert done > 8000
+    assert 0.1 < faults / done < 0.9
+
+
+@pytest.mark.parametrize("dwords", [4, 8, 16])
+def test_rows_and_tables_by_them(dwords: int) -> None:
+    """That each form is used, and right where no lane has a fault."""
+    loads = [load(40 + n, 4 * n) for n in range(dwords)] + [load(30, 72 + 8 * n) for n in range(5)]
+    tables = [inst for n in range(dwords) for inst in indexed(60 + n, 40 + n)]
+    sums = [Inst("v_add_nc_u32", (V(4), V(4), V(60 + n))) for n in range(dwords)]
+    sums += [Inst("v_xor_b32", (V(5), V(5), V(40 + n))) for n in range(dwords)]
+    for left_out in (0, 1):
+        middle: list[Item] = [*loads, *tables[2 * left_out :], *sums]
+        text = _text(middle)
+        assert len(re.findall(rf"= load <{dwords} x i32>, ptr %p\d+\.f\d+, align 4\n", text)) == 8
+        wide = len(re.findall(r"call <16 x i32> @llvm.masked.gather", text))
+        assert wide == (0 if left_out else dwords // 2)
+        in_packs, whole = images(middle)
+        rng = random.Random("tables")
+        for mask in (FULL, 0x5555AAAA, 1 << 31, 7):
+            content = content_of(rng)
+            rows = [rng.randrange(0, ROWS - 400, 4) for _ in range(64)]
+            expected = run(whole, content, rows, 0, mask, 0)
+            assert isinstance(expected, bytes)
+            assert run(in_packs, content, rows, 0, mask, 0) == expected
