@@ -331,7 +331,7 @@ class _Reader:
         for at, targets in found.items():
             if at >= part.text.size or any(t >= part.text.size for t in targets):
                 raise fail("SX0128", f"the indirect branch at {at:#x} leaves the kernel")
-        return found
+        return eiattr.found_targets(found, self._constant2(part), part.text.size)
 
     def _offsets(self, part: _Parts, name: str) -> tuple[int, ...]:
         found = part.words(name)

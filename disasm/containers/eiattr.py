@@ -122,3 +122,16 @@ def branch_targets(attribute: Attribute) -> dict[int, tuple[int, ...]]:
         found[data[at]] = data[at + 3 : at + 3 + count]
         at += 3 + count
     return found
+
+
+def found_targets(
+    listed: dict[int, tuple[int, ...]], table: bytes, size: int
+) -> dict[int, tuple[int, ...]]:
+    """The targets, with those of branches for which only zeros are listed, as ptxas 11.8 does for
+    some of sm_90: all offsets of instructions among the words of ``table``, the kernel's own
+    constants, where nvcc keeps the tables of such branches.  ``size``: of the code, in bytes."""
+    numbers = struct.unpack_from(f"<{len(table) // 4}I", table)
+    possible = tuple(sorted({n for n in numbers if n % 16 == 0 and 0 < n < size}))
+    return {
+        at: possible if possible and not any(targets) else targets for at, targets in listed.items()
+    }

@@ -7,6 +7,7 @@ import html
 import json
 import random
 import re
+import struct
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from functools import cache
@@ -17,6 +18,7 @@ from click.testing import CliRunner
 
 from sassxlate.cli import cli
 from sassxlate.disasm.containers import Kernel, load
+from sassxlate.disasm.containers.cubin import parse_cubin
 from sassxlate.disasm.sass.codec.assembler import assemble_listing
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -176,6 +178,18 @@ def test_an_indirect_branch_whose_targets_are_lost(tmp_path: Path) -> None:
             all_formats(path, {3})
             return
     pytest.fail("no record of the branch's targets")
+
+
+def test_an_indirect_branch_with_zeros_for_targets() -> None:
+    """As ptxas 11.8 lists some of sm_90: the kernel's constants have them."""
+    at = offset_of("jump_table", "BRX")
+    data, kernel, _ = cubin("jump_table")
+    targets = kernel.indirect_targets[at]
+    record = struct.pack(f"<{3 + len(targets)}I", at, 0, len(targets), *targets)
+    assert data.count(record) == 1
+    nothing = struct.pack(f"<{3 + len(targets)}I", at, 0, *(len(targets), *(0 for _ in targets)))
+    (changed,) = parse_cubin(data.replace(record, nothing)).kernels
+    assert set(changed.indirect_targets[at]) == set(targets)
 
 
 IRREDUCIBLE = """
