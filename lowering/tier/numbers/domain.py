@@ -208,8 +208,9 @@ class LaneDomain(Vectors):
             self._positive_of[out.ref] = number
         positive = self._positive_of.get(b.ref)
         if positive is not None and bound == _ONE and a.const == _ONE and b == number:
+            # Of a signaling NaN, RDNA4's instruction and LLVM give the last source: 0, as for any.
             self.fn.module.declare("float @llvm.amdgcn.fmed3.f32(float, float, float)")
-            given = f"float {self.as_float(positive, False)}, float 0.0, float 1.0"
+            given = f"float {self.as_float(positive, False)}, float 1.0, float 0.0"
             return self.from_float(
                 self.fn.emit(f"call float @llvm.amdgcn.fmed3.f32({given})"), 32, False
             )

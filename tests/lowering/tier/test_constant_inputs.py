@@ -17,7 +17,8 @@ from sassxlate.disasm.sass.codec.assembler import assemble_listing
 from sassxlate.errors import DecodeError, LoweringError
 from sassxlate.lowering.emulate.runner import EmulatedDevice, run_code_object
 from sassxlate.lowering.pipeline import translate_kernel
-from sassxlate.lowering.target import DEFAULT
+from sassxlate.lowering.select.translated import Translated, assembly
+from sassxlate.lowering.target import DEFAULT, target_named
 from sassxlate.lowering.tier.compiler.known_numbers import hidden
 from sassxlate.lowering.tier.translate import by_tier
 from tests.lowering.rules.silicon import FOLDER, Form, Words, differing, forms, inputs, measured
@@ -33,9 +34,9 @@ def _assembled(text: str) -> bytes:
     return assemble_listing([f"{text} ;"], ARCH)[""][:16]
 
 
-def _code(head: bytes, form: Form, vectors: Sequence[int]) -> bytes:
-    """A kernel that runs the word with the sources of each vector, and stores its results."""
-    out = bytearray(head)
+def _code(form: Form, vectors: Sequence[int]) -> bytes:
+    """Runs the word with the sources of each vector, and stores its results."""
+    out = bytearray()
     for number, vector in enumerate(vectors):
         row = [int(x) for x in inputs()[form.kind, vector]]
         for name, word in zip(SOURCES, row, strict=False):
@@ -48,20 +49,23 @@ def _code(head: bytes, form: Form, vectors: Sequence[int]) -> bytes:
     return bytes(out) + _assembled("EXIT")
 
 
-def _computed(form: Form, vectors: Sequence[int]) -> Words:
-    """(vector, word) by the tier's code.  Raises the error of a refusal."""
+def _translated(code: bytes) -> Translated:
     cubin = parse_cubin((FOLDER / "template.cubin").read_bytes())
     (kernel,) = cubin.kernels
-    head = kernel.code[0x20:0x40] + kernel.code[0x50:0x60]  # where the results go
-    code = _code(head, form, vectors)
-    rules = translate_kernel(replace(cubin, kernels=(replace(kernel, code=code),)), kernel.name)
+    whole = kernel.code[0x20:0x40] + kernel.code[0x50:0x60] + code  # where the results go
+    return translate_kernel(replace(cubin, kernels=(replace(kernel, code=whole),)), kernel.name)
+
+
+def _computed(form: Form, vectors: Sequence[int]) -> Words:
+    """(vector, word) by the tier's code.  Raises the error of a refusal."""
+    rules = _translated(_code(form, vectors))
     device = EmulatedDevice(1 << 16)
     size = 12 * len(vectors)
     target = device.alloc(bytes(size))
     pointers = np.array([0, target], dtype="<u8").tobytes()
     arguments = rules.launch.kernarg(pointers, (32, 1, 1), (1, 1, 1), {})
     made = by_tier(rules, DEFAULT).code_object
-    run_code_object(made, kernel.name, 1, 32, arguments, device)
+    run_code_object(made, rules.kernel.name, 1, 32, arguments, device)
     return np.frombuffer(device.read(target, size), dtype="<u4").reshape(-1, 3)
 
 
@@ -94,6 +98,17 @@ def test_the_sine_of_minus_zero() -> None:
     form = next(f for f in forms() if f.text == "MUFU.SIN R10, R2")
     vector = int(np.flatnonzero(inputs()[form.kind, :, 2] == 1 << 31)[0])
     assert _computed(form, [vector])[0, 0] == measured()[form.number, vector, 0] == 1 << 31
+
+
+@pytest.mark.parametrize("name", ["gfx1100", "gfx1201", "gfx1030"])
+@pytest.mark.parametrize("word", [0x7F900000, 0xFF800001, 0x7FC00000])
+def test_a_saturated_nan_is_zero(name: str, word: int) -> None:
+    """Of a signaling one LLVM made 1 for RDNA4, whose med3 gives its last source then."""
+    code = f"MOV R4, {word:#x}", "FADD.SAT R10, R4, -RZ", "STG.E desc[UR4][R14.64], R10", "EXIT"
+    made = by_tier(_translated(b"".join(map(_assembled, code))), target_named(name))
+    text = assembly(made.items, made.program) if made.items else made.text
+    assert "global_store" in text
+    assert "1.0" not in text
 
 
 @pytest.mark.sweep
