@@ -29,6 +29,8 @@ from sassxlate.lowering.emulate.wave.packs.state import (
 )
 from sassxlate.lowering.llvm.ir_text import Function, Val, const, literal
 
+_FAR = 1 << 16  # bytes from one wave's rows to the next one's beyond which they are not expected
+
 
 @dataclass(slots=True)
 class Pack:
@@ -92,7 +94,8 @@ def _loaded(p: Pack, inst: Inst) -> Val:
         return careful.of_rows(p.fn, shared, lanes, inst.imm - group.span.low, p.given)
     if p.place not in p.held:
         if shared is not None:
-            words = _rows(p, group, p.shared.pointers(p, shared))
+            pointers = p.shared.pointers(p, shared)
+            words = _rows(p, group, pointers, p.shared.ahead[group.span.number])
             p.held.update(zip(group.places, words, strict=True))
         else:
             word = _by_addresses(p, inst, group)
@@ -317,11 +320,16 @@ class _Lanes:
         return out
 
 
-def _rows(p: Pack, group: Group, pointers: Sequence[str]) -> list[rows.Half]:
-    """The dwords of rows, by column; ``pointers`` are those of the span."""
+def _rows(
+    p: Pack, group: Group, pointers: Sequence[str], ahead: str | None = None
+) -> list[rows.Half]:
+    """The dwords of rows, by column; ``pointers`` are those of the span.  ``ahead``: by how many
+    bytes the next wave's rows are expected further on."""
     dwords = len(group.places)
     vectors = rows.load(p.fn, pointers, dwords, group.offset)
     rows.wait(p.fn, vectors)
+    if ahead is not None:
+        rows.prefetch(p.fn, pointers, group.offset, ahead)
     columns = rows.halves(dwords, rows.turned(p.fn, vectors))
     p.turned[group.places[0]] = Turned(vectors, columns)
     return columns
@@ -333,6 +341,7 @@ class Rows:
 
     def __init__(self) -> None:
         self.places: dict[int, str] = {}  # of the addresses, by the span's number
+        self.ahead: dict[int, str] = {}  # where the next wave's rows may be, see `_extent`
         self._sure = ""
 
     def place(self, p: Pack, inst: Inst, span: Span) -> str | None:
@@ -354,6 +363,7 @@ class Rows:
         place = self.places[span.number] = fn.buffer(f"pack.rows{len(self.places)}", 8 * 32)
         for first in range(0, 32, 4):
             _store(fn, at.type, at.ref, "i64", range(first, first + 4), place)
+        self.ahead[span.number] = _extent(c, place, span)
         return place
 
     def finish(self, fn: Function, order: tuple[str, str]) -> str:
@@ -385,6 +395,21 @@ class Rows:
             at = fn.emit_new(f"getelementptr ptr, ptr {place}, i64 {number}")
             out.append(fn.emit_new(f"load ptr, ptr {at}, align 8"))
         return out
+
+
+def _extent(c: Context, place: str, span: Span) -> str:
+    """Bytes from the first active lane's row to the end of the last one's, if they are few: rows of
+    a matrix lie one after the other, and the next wave's begin where those of this one end."""
+    d, fn, exec_ = c.d, c.fn, c.state.exec_mask()
+
+    def row(lane: Val) -> Val:
+        number = d.zext(d.and_(lane, const(31, 32)), 64)
+        at = fn.emit_new(f"getelementptr i64, ptr {place}, i64 {number.ref}")
+        return Val(fn.emit_new(f"load i64, ptr {at}, align 8"), 64, False)
+
+    last = d.sub(const(31, 32), d.clz(exec_))
+    extent = d.add(d.sub(row(last), row(d.ctz(exec_))), const(4 * span.dwords, 64))
+    return d.select(d.ult(extent, const(_FAR, 64)), extent, const(0, 64)).ref
 
 
 def _order(fn: Function) -> str:

@@ -79,6 +79,16 @@ def wait(fn: PackedFunction, vectors: Sequence[str]) -> None:
     fn.do(f"call void (...) @llvm.fake.use({args})")
 
 
+def prefetch(fn: PackedFunction, where: Sequence[str], offset: int, ahead: str) -> None:
+    """Reads ahead, by so many bytes from rows.  A processor reads a few lines ahead of what is read
+    line after line; those of a wave are wanted at once, and then none for long."""
+    fn.module.declare("void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    for one in where:
+        row = fn.emit_new(f"getelementptr i8, ptr {one}, i64 {ahead}")
+        at = fn.emit_new(f"getelementptr i8, ptr {row}, i64 {offset}")
+        fn.do(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
+
+
 def _shuffled(fn: PackedFunction, a: str, b: str, index: Sequence[int], name: str = "") -> str:
     numbers = ", ".join(f"i32 {n}" for n in index)
     text = f"shufflevector {V512} {a}, {V512} {b}, <{_WIDTH} x i32> <{numbers}>"
@@ -146,4 +156,4 @@ def joined(fn: PackedFunction, low: str, high: str, name: str) -> None:
     fn.do(f"{name} = shufflevector {V32} {low}, {V32} {high}, <{_WIDTH} x i32> <{index}>")
 
 
-__all__ = ["V512", "Half", "columns", "halves", "joined", "load", "turned", "wait"]
+__all__ = ["V512", "Half", "columns", "halves", "joined", "load", "prefetch", "turned", "wait"]
