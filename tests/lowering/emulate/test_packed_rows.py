@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import struct
 
 import llvmlite.binding as llvm
 import pytest
@@ -28,6 +29,8 @@ from tests.lowering.emulate.packed import (
 
 _WORDS = (4, 5, 7, *range(14, 20), 21, 22, 23)  # of those that are compared afterwards
 _FACTOR = 32
+_BEFORE = -ROWS  # an index of a dword of the device before the table
+_WILD = (ROWS // 4, _BEFORE, 1 << 29, 1 << 31, (1 << 31) - 1)  # the others are of none
 
 
 def _looked_up(rng: random.Random, dst: int, index: int) -> tuple[Inst, Inst]:
@@ -89,6 +92,13 @@ def _random_run(rng: random.Random) -> list[Item]:
     return [*out, *(load(60 + n, 8 * n, 2) for n in range(4))]
 
 
+def _with(content: bytes, dwords: dict[int, int]) -> bytes:
+    out = bytearray(content)
+    for at, dword in dwords.items():
+        struct.pack_into("<I", out, 4 * at, dword % (1 << 32))
+    return bytes(out)
+
+
 def _text(middle: list[Item]) -> str:
     flow = discover(program(middle), 0)
     return build(flow, CompileOptions(), "avx512", ATTRIBUTES["avx512"])[0].text()
@@ -105,6 +115,8 @@ def _same(seed: int, times: int) -> tuple[int, int]:
     faults = 0
     for _ in range(times):
         content = content_of(rng)
+        if rng.random() < 0.2:
+            content = _with(content, {rng.randrange(ROWS // 4): rng.choice(_WILD)})
         rows = [rng.randrange(0, ROWS - 400, 4) for _ in range(64)]
         for _ in range(rng.choice((0, 0, 0, 1, 3))):
             rows[rng.randrange(64)] = rng.choice(PLACES)
@@ -147,9 +159,38 @@ def test_rows_and_tables_by_them(dwords: int) -> None:
         assert wide == (0 if left_out else dwords // 2)
         in_packs, whole = images(middle)
         rng = random.Random("tables")
-        for mask in (FULL, 0x5555AAAA, 1 << 31, 7):
+        for mask in (FULL, 0x5555AAAA, 1 << 31, 0):
             content = content_of(rng)
             rows = [rng.randrange(0, ROWS - 400, 4) for _ in range(64)]
+            for lane in (lane for lane in range(32) if not mask >> lane & 1):
+                rows[2 * lane] = 1 << 40  # an idle lane has anything
             expected = run(whole, content, rows, 0, mask, 0)
             assert isinstance(expected, bytes)
             assert run(in_packs, content, rows, 0, mask, 0) == expected
+            # One lane's last index is of no dword, or of one before the table.
+            lane = (mask & -mask).bit_length() - 1
+            for wild in _WILD if mask else ():
+                wrong = _with(content, {rows[2 * lane] // 4 + dwords - 1: wild})
+                expected = run(whole, wrong, rows, 0, mask, 0)
+                assert run(in_packs, wrong, rows, 0, mask, 0) == expected
+                assert isinstance(expected, str) == (wild != _BEFORE)
+
+
+def test_rows_by_addresses_that_packs_make() -> None:
+    """A lane whose row is outside is not loaded from, whatever there is."""
+    middle: list[Item] = [
+        *(load(40 + n, 4 * n) for n in range(4)),
+        Inst("v_mad_i64_i32", (V(10, 2), S(30), V(41), I(4), S(20, 2))),
+        *(load(50 + n, 4 * n, 10) for n in range(8)),
+        *(Inst("v_xor_b32", (V(4), V(4), V(50 + n))) for n in range(8)),
+    ]
+    assert len(re.findall(r"= load <8 x i32>, ptr %p\d+\.f\d+, align 4\n", _text(middle))) == 8
+    in_packs, whole = images(middle)
+    rng = random.Random("addresses")
+    for wild in (5, ROWS // 4 - 4, *_WILD):
+        rows = [rng.randrange(0, ROWS - 400, 4) for _ in range(64)]
+        content = _with(content_of(rng), {rows[18] // 4 + 1: wild})
+        for mask in (FULL, 1 << 9):
+            expected = run(whole, content, rows, 0, mask, 0)
+            assert run(in_packs, content, rows, 0, mask, 0) == expected
+            assert isinstance(expected, str) == (wild not in (5, _BEFORE))
