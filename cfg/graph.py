@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 from sassxlate.cfg.collective_sections import NONE as NO_COLLECTIVES
 from sassxlate.cfg.collective_sections import Collectives
+from sassxlate.cfg.constant_words import words_read
 from sassxlate.disasm.sass.instruction import Instruction
 
 SIZE = 16  # bytes of a SASS instruction
@@ -48,7 +50,7 @@ class Block:
         return self.instructions[-1]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cfg:
     """The reachable part of one kernel, in layout order; block 0 is the kernel's entry."""
 
@@ -64,3 +66,8 @@ class Cfg:
     collectives: Collectives = NO_COLLECTIVES
     # Bodies of collective sections that no lane runs, as the leader's is run: in no block.
     left_out: tuple[Instruction, ...] = ()
+
+    @cached_property
+    def constant_words(self) -> tuple[tuple[Instruction, int], ...]:
+        """The words of constant bank 0 that its instructions read, by byte offset."""
+        return tuple([word for block in self.blocks for word in words_read(block.instructions)])

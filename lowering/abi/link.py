@@ -119,18 +119,31 @@ GRID_WORKSPACE: Mapping[int, tuple[int, int]] = {
 WORKSPACE = 16  # bytes
 
 
-@lru_cache(maxsize=1024)
-def _names(code: bytes, offset: int) -> bool:
+def names_word(code: bytes, offset: int) -> bool:
     """Whether an instruction may name the word at ``offset`` of constant bank 0."""
-    # No NumPy: its import takes longer than a listing of a small program.
-    words = memoryview(code[: len(code) & ~15]).cast("Q")[::2]
     # Offset and bank start at bit 38; those of LDCU from bit 37 on.
-    return any(w >> 38 & 0x1FFFFF == offset or w >> 37 & 0x3FFFFF == offset for w in words)
+    return _has(code, offset, 6, 21) or _has(code, offset, 5, 22)
+
+
+def _has(code: bytes, value: int, low: int, width: int) -> bool:
+    """Whether an instruction has a value in a field of its second dword: from bit ``low`` <= 8 on,
+    with bits 8 to 23 in it.  A search of bytes, since every kernel of a module is asked."""
+    placed = (value << low).to_bytes(4, "little")
+    mask = (1 << width) - 1
+    part = placed[1:3]
+    at = code.find(part)
+    while at >= 0:
+        if at & 15 == 5 and at - 5 + 16 <= len(code):
+            found = int.from_bytes(code[at - 1 : at + 3], "little")
+            if found >> low & mask == value:
+                return True
+        at = code.find(part, at + 1)
+    return False
 
 
 def _syncs_grid(kernel: Kernel) -> bool:
     place = GRID_WORKSPACE.get(kernel.arch)
-    return place is not None and _names(kernel.code, place[0])
+    return place is not None and names_word(kernel.code, place[0])
 
 
 def grid_workspaces(cubin: Cubin) -> Mapping[str, int]:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias
 
-from sassxlate.cfg import Block, Cfg
+from sassxlate.cfg import Cfg
 from sassxlate.disasm.containers.values import Kernel
-from sassxlate.disasm.sass.instruction import Const, Imm, Instruction, Reg
+from sassxlate.disasm.sass.instruction import Const
 
 Place: TypeAlias = Literal["begin", "end"]
 
@@ -23,33 +23,6 @@ SIZE: Final = 3 * 128  # bytes; whole stores of a wave clear it
 # The word's offset in constant bank 0 (measured: nvcc 13.0's code for the register of PTX).
 _WORD_80, _WORD_90, _WORD_100 = 0x124, 0x6C, 0x27C
 _END_90 = 0x68  # of the word that says where the memory ends
-
-
-def read_words(block: Block) -> list[tuple[Instruction, int]]:
-    """The words of constant bank 0 that a block reads, as far as it says which: without an index,
-    or at one that a MOV of this block gives (nvcc -G)."""
-    found: list[tuple[Instruction, int]] = []
-    set_to: dict[tuple[str, int], int] = {}
-    for inst in block.instructions:
-        operands = inst.operands
-        for role in operands:
-            o = operands[role]
-            if not isinstance(o, Const) or o.bank != 0 or o.ur is not None:
-                continue
-            if o.index is None or o.index.is_zero:
-                found.append((inst, o.offset))
-            elif (index := set_to.get((o.index.file, o.index.index))) is not None:
-                found.append((inst, o.offset + index))
-        if set_to:
-            for written in inst.writes:
-                set_to.pop((written.file, written.index), None)
-        if inst.mnemonic != "MOV" or not inst.guard.is_true:
-            continue
-        source, dest = inst.get("Rb"), inst.get("Rd")
-        if isinstance(source, Imm):
-            assert isinstance(dest, Reg)
-            set_to[dest.file, dest.index] = source.value
-    return found
 
 
 def reserved(cfg: Cfg) -> Place | None:
@@ -64,7 +37,7 @@ def reserved(cfg: Cfg) -> Place | None:
         )
         return "begin" if asked else None
     word = _WORD_90 if cfg.arch == 90 else _WORD_80
-    asked = any(place == word for b in cfg.blocks for _, place in read_words(b))
+    asked = any(place == word for _, place in cfg.constant_words)
     return ("begin" if cfg.arch == 90 else "end") if asked else None
 
 
@@ -78,7 +51,7 @@ def words_90(cfg: Cfg) -> dict[int, int]:
     """Offset in constant bank 0 -> value, on sm_90, of the words that the kernel reads."""
     if cfg.arch != 90:
         return {}
-    read = {place for b in cfg.blocks for _, place in read_words(b)}
+    read = {place for _, place in cfg.constant_words}
     return {at: value for at, value in {_END_90: 0x120, _WORD_90: 0}.items() if at in read}
 
 

@@ -64,20 +64,35 @@ def source_map(items: Sequence[Item], program: Program) -> str:
         if not isinstance(item, Inst):
             continue
         if item.uniform:
-            equal.append(f"{offset:x}")
+            equal.append(_hexadecimal(offset))
         if fenced and not item.fence:
-            fences.append(f"{offset:x}")
+            fences.append(_hexadecimal(offset))
         fenced = item.fence
         origin = item.origin
         if origin is not None and origin.offset is not None and origin.offset != last:
             last = origin.offset
-            sass.append(f"{offset:x}\t{sass_text(origin)}\n")
+            sass.append(f"{_hexadecimal(offset)}\t{sass_text(origin)}\n")
             if len(sass) == _LINES:  # a line alone takes twice its characters
                 joined.append("".join(sass))
                 sass.clear()
     named = (("uniform", equal), ("fence", fences))
     lines = [f"{name} {' '.join(offsets)}\n" for name, offsets in named if offsets]
     return "".join((*lines, *_exact(items, program), *joined, *sass))
+
+
+# The digits of the offsets of the first instructions, by dwords: made once for all kernels.
+_DIGITS: Final[list[str]] = []
+_KEPT: Final = 1 << 14
+
+
+def _hexadecimal(offset: int) -> str:
+    """An instruction's offset in hexadecimal."""
+    number = offset >> 2
+    if offset & 3 or not 0 <= number < _KEPT:
+        return f"{offset:x}"
+    while len(_DIGITS) <= number:
+        _DIGITS.append(f"{4 * len(_DIGITS):x}")
+    return _DIGITS[number]
 
 
 def sass_text(origin: InstOrigin) -> str:
@@ -134,7 +149,7 @@ def _exact(items: Sequence[Item], program: Program) -> list[str]:
     for item, offset, end in zip(items, program.offsets, ends, strict=True):
         if isinstance(item, Label):
             if item.block is not None:
-                blocks.append(f"{offset:x}:{item.block:04x}")
+                blocks.append(f"{_hexadecimal(offset)}:{item.block:04x}")
         elif item.origin is None or item.origin.offset is None:
             some = runs.setdefault(item.origin.text if item.origin else "", [])
             if some and some[-1][1] == offset:
@@ -143,7 +158,8 @@ def _exact(items: Sequence[Item], program: Program) -> list[str]:
                 some.append((offset, end))
     out = [f"blocks {' '.join(blocks)}\n"] if blocks else []
     for kind, some in sorted(runs.items()):
-        out.append(f"added {kind} {' '.join(f'{a:x}-{b:x}' for a, b in some)}\n")
+        spans = " ".join([f"{_hexadecimal(a)}-{_hexadecimal(b)}" for a, b in some])
+        out.append(f"added {kind} {spans}\n")
     return out
 
 

@@ -14,7 +14,7 @@ from sassxlate.errors import LoweringError, Where
 from sassxlate.lowering.abi.hostcalls import ARGUMENTS, functions_of
 from sassxlate.lowering.abi.kernarg import BankLayout, Fill, LaunchInfo
 from sassxlate.lowering.abi.link import GRID_WORKSPACE
-from sassxlate.lowering.abi.reserved_shared import read_words, word_at_end, words_90
+from sassxlate.lowering.abi.reserved_shared import word_at_end, words_90
 from sassxlate.lowering.select.clusters import cluster_fills
 
 STACK = 1024  # bytes of stack per lane if the cubin requests less; CUDA's default limit
@@ -108,7 +108,7 @@ def uses_smid(cfg: Cfg) -> bool:
 
 def _device_fills(kernel: Kernel, lay: BankLayout, cfg: Cfg) -> list[Fill]:
     """The words that say how many multiprocessors there are, and where the parameters end."""
-    read = {place for block in cfg.blocks for _, place in read_words(block)}
+    read = {place for _, place in cfg.constant_words}
     fills: list[Fill] = []
     if lay.multiprocessors in read:
         fills.append(Fill(lay.multiprocessors, "multiprocessors"))
@@ -182,14 +182,13 @@ def _refuse_unknown(kernel: Kernel, lay: BankLayout, cfg: Cfg, info: LaunchInfo)
         spans.append((lay.param_end, 8))
     spans += [(at, 4) for at in (*grid_words(kernel), _WIDER_FENCE.get(kernel.arch, -4))]
     spans += [(fill.offset, fill.size) for fill in info.fills]
-    for block in cfg.blocks:
-        for inst, place in read_words(block):
-            if not 0 <= place < kernel.param_base:
-                continue
-            if not any(at <= place < at + size for at, size in spans):
-                where = Where(kernel=kernel.name, offset=inst.offset, inst=inst.text)
-                text = f"the driver's word {place:#x} of constant bank 0 is not known"
-                raise LoweringError("SX0413", text, where)
+    for inst, place in cfg.constant_words:
+        if not 0 <= place < kernel.param_base:
+            continue
+        if not any(at <= place < at + size for at, size in spans):
+            where = Where(kernel=kernel.name, offset=inst.offset, inst=inst.text)
+            text = f"the driver's word {place:#x} of constant bank 0 is not known"
+            raise LoweringError("SX0413", text, where)
 
 
 def launch_info(

@@ -59,18 +59,28 @@ class _Kept:
         yield f"    return self.{self.place}"
 
 
+_IMPORTS = (
+    "from dataclasses import dataclass, field as _field",
+    "from typing import TYPE_CHECKING as _TYPE_CHECKING, final as _final",
+    "if _TYPE_CHECKING:",  # mypyc reads the decorator, and nothing calls it
+    "    from mypy_extensions import mypyc_attr as _mypyc_attr",
+)
 # A default that is made anew, written so that mypyc makes it without a call.
 _LITERALS = {"list": "[]", "dict": "{}"}
 
 
-def expand(text: str, values: Collection[str] = ()) -> Expanded:
+def expand(text: str, values: Collection[str] = (), acyclic: Collection[str] = ()) -> Expanded:
     """The module with its dataclasses' methods; ValueError for a form that is not known.
 
     ``values``: its NamedTuples that become frozen dataclasses, whose attributes are faster.  mypy
-    finds what takes one apart.
+    finds what takes one apart.  ``acyclic``: its frozen classes whose objects are in no cycle, so
+    that CPython's collector need not know them: they are made and freed in less time, and smaller.
     """
+    text = _without_unions(text)
     lines = list(enumerate(text.split("\n"), 1))
     classes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)]
+    if unknown := {*acyclic} - {node.name for node in classes}:
+        raise ValueError(f"no class {', '.join(sorted(unknown))}")
     found = False
     for node in sorted(classes, key=lambda node: -node.lineno):
         call = next((d for d in node.decorator_list if _name(d) == "dataclass"), None)
@@ -102,17 +112,33 @@ def expand(text: str, values: Collection[str] = ()) -> Expanded:
             f"{place}@_final",
             f"{place}@dataclass(frozen={frozen}, init=False, eq=False)",
         ]
+        if node.name in acyclic:
+            if not frozen or kept:
+                raise ValueError(f"line {node.lineno}: {node.name} may be in a cycle")
+            decorators.insert(0, f"{place}@_mypyc_attr(acyclic=True)")
         lines[first : node.lineno - 1] = [(node.lineno, decorator) for decorator in decorators]
     if found:
         future = [at for at, (_, line) in enumerate(lines) if line.startswith("from __future__")]
         if not future:
             raise ValueError("no `from __future__ import annotations`")
         at = future[-1] + 1
-        lines[at:at] = [
-            (at, "from dataclasses import dataclass, field as _field"),
-            (at, "from typing import final as _final"),
-        ]
+        lines[at:at] = [(at, line) for line in _IMPORTS]
     return Expanded("\n".join(line for _, line in lines), tuple(number for number, _ in lines))
+
+
+def _without_unions(text: str) -> str:
+    """``isinstance(x, A | B)`` as ``isinstance(x, (A, B))``: mypyc compares types with a tuple's,
+    and would make a union's object each time."""
+    lines = text.split("\n")
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance":
+            asked = node.args[1]
+            if isinstance(asked, ast.BinOp) and asked.lineno == asked.end_lineno:
+                line = lines[asked.lineno - 1].encode()  # columns count bytes
+                first, end = asked.col_offset, asked.end_col_offset
+                types = line[first:end].replace(b" | ", b", ")
+                lines[asked.lineno - 1] = (line[:first] + b"(" + types + b")" + line[end:]).decode()
+    return "\n".join(lines)
 
 
 def _kept(node: ast.ClassDef) -> Iterator[_Kept]:

@@ -153,3 +153,10 @@ def test_every_module_can_be_expanded(name: str) -> None:
     made = expand(compiled.source(name).read_text("utf-8"))
     compile(made.text, name, "exec")
     assert "@cached_property" not in made.text  # mypyc takes it for a property
+
+
+def test_a_union_of_types_is_a_tuple() -> None:
+    """mypyc would make the union's object at each call."""
+    text = "é = isinstance(a, A | B), isinstance(b, C)\nassert isinstance(a, A | B)\nc = A | B\n"
+    written = "é = isinstance(a, (A, B)), isinstance(b, C)\nassert isinstance(a, (A, B))\n"
+    assert expand(text).text == f"{written}c = A | B\n"
