@@ -4,6 +4,7 @@ import."""
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,18 +60,21 @@ def _write(path: Path, engines: Writer, asked: str) -> bool:
     from sassxlate.runtime_shim.service.early.library import NEWEST
 
     device = int(asked) if asked else NEWEST
+    there: dict[int, set[int]] = {}
+    kernels: list[tuple[Cubin, str]] = []
     try:
-        images = list(load(path).cubins())
+        loaded = load(path)
+        for where, entry in loaded.entries():
+            if entry.kind == "elf":
+                there.setdefault(where.module, set()).add(entry.arch)
+        taken = {module: _selected(archs, device) for module, archs in there.items()}
+        for arch in sorted({*taken.values()}):  # a library's other cubins are not unpacked
+            for where, cubin in loaded.cubins(arch=arch):
+                if taken[where.module] == arch:
+                    names = (k.name for k in cubin.kernels)
+                    kernels += [(cubin, name) for name in names if not engines.done(cubin, name)]
     except SassxlateError:
         return True  # no device code of its own: not an error here
-    there = {module: {c.arch for o, c in images if o.module == module} for module in
-             {o.module for o, _ in images}}  # fmt: skip
-    kernels: list[tuple[Cubin, str]] = []
-    for where, cubin in images:
-        archs = there[where.module]
-        older = {a for a in archs if a <= device}
-        if cubin.arch == (max(older) if older else min(archs)):
-            kernels += [(cubin, k.name) for k in cubin.kernels if not engines.done(cubin, k.name)]
     same = True
     for cubin, name in engines.asked(kernels, lambda k: k, path.name):
         try:
@@ -81,6 +85,11 @@ def _write(path: Path, engines: Writer, asked: str) -> bool:
             same = same and error.code.startswith(_REFUSED)
             click.echo(f"sassxlate: {error.at(file=str(path))}", err=True)
     return same
+
+
+def _selected(archs: Collection[int], device: int) -> int:
+    """The architecture of a module that a device takes: the newest that is not newer."""
+    return max((a for a in archs if a <= device), default=min(archs))
 
 
 __all__ = ["mark_of", "write_before"]

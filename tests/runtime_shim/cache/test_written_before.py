@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sassxlate.disasm.containers import Cubin, load
+from sassxlate.disasm.containers import Cubin, FatbinEntry, load
 from sassxlate.disasm.containers.host import LoadedFile, Origin
 from sassxlate.errors import LoweringError, ModelError
 from sassxlate.runtime_shim.cache.store import Cache
@@ -84,18 +84,29 @@ def test_a_second_start_translates_nothing(
 def test_the_code_is_for_the_device_that_will_run(
     tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A device is sm_90 at most unless it is asked for, also if the program has sm_120's code."""
-    images = list(load(program).cubins())
-    newer = [(origin, replace(c, arch=120)) for origin, c in images if c.arch == 90]
+    """A device is sm_90 at most unless it is asked for, also if the program has sm_120's code.
+    Others' cubins are not read."""
+    loaded = load(program)
+    images, rows = list(loaded.cubins()), list(loaded.entries())
+    images += [(origin, replace(c, arch=120)) for origin, c in images if c.arch == 90]
+    rows += [(origin, replace(e, arch=120)) for origin, e in rows if e.arch == 90]
     seen: list[int] = []
+    read: list[int] = []
 
-    def cubins(_: LoadedFile) -> Iterator[tuple[Origin, Cubin]]:
-        return iter([*images, *newer])
+    def entries(_: LoadedFile) -> Iterator[tuple[Origin, FatbinEntry]]:
+        return iter(rows)
+
+    def cubins(_: LoadedFile, *, arch: int | None = None) -> Iterator[tuple[Origin, Cubin]]:
+        for origin, cubin in images:
+            if arch in (None, cubin.arch):
+                read.append(cubin.arch)
+                yield origin, cubin
 
     def done(_: Writer, cubin: Cubin, _name: str) -> bool:
         seen.append(cubin.arch)
         return True
 
+    monkeypatch.setattr(LoadedFile, "entries", entries)
     monkeypatch.setattr(LoadedFile, "cubins", cubins)
     monkeypatch.setattr(Writer, "done", done)
     root = tmp_path / "cache"
@@ -103,6 +114,7 @@ def test_the_code_is_for_the_device_that_will_run(
     for capability in ("", "8.0", "12.0"):
         _start(root, program, capability)
     assert seen == [90, 80, 120]
+    assert list(dict.fromkeys(read)) == seen
 
 
 def test_a_refusal_is_not_repeated_but_a_failure_is(
