@@ -83,7 +83,9 @@ bool take_from(Launch &launch, Batch &batch, uint64_t &dropped) {
     return false;
   }
   uint64_t share = std::max<uint64_t>(1, left / (uint64_t{4} * config().threads));
-  uint64_t count = launch.cooperative || launch.spun.load(std::memory_order_relaxed) ? 1 : std::min<uint64_t>(16, share);
+  // What ends is told by an atomic operation, which waits for all stores before it: less often where waves are short.
+  const uint64_t most = launch.rows ? 64 : 16;
+  uint64_t count = launch.cooperative || launch.spun.load(std::memory_order_relaxed) ? 1 : std::min(most, share);
   batch = {&launch, launch.next, launch.next + count, {}};
   place_of(launch.next, launch, batch.id);
   launch.next += count;
