@@ -29,6 +29,21 @@ class Limits:
     sane: Val
 
 
+@dataclass(frozen=True, slots=True)
+class Arms:
+    """Two ways of a condition that have met in the block ``join``: the places of their branch, of
+    their ends, in the blocks ``blocks``, and of the values of both, before ``after``.
+    `access/arms.py`."""
+
+    cond: str
+    join: str
+    branch: int
+    ends: tuple[int, int]
+    blocks: tuple[str, str]
+    after: int
+    phis: int
+
+
 @dataclass(slots=True)
 class Context:
     """The function under construction and the instruction that is being compiled."""
@@ -58,6 +73,7 @@ class Context:
     floats: list[Val] = field(default_factory=list[Val])
     # Of accesses, by the vector that their addresses are made of.
     limits: dict[str, Limits] = field(default_factory=dict[str, Limits])
+    arms: Arms | None = None  # the last ones, in a function that runs several waves
     # Lanes of vectors made of the threads' numbers, by their names: `addresses/threads.py`.
     lanes: dict[str, tuple[Val, int]] = field(default_factory=dict[str, tuple[Val, int]])
     dpp_enable: Val | None = None  # the lanes that an instruction with DPP writes

@@ -157,7 +157,9 @@ class _Loop:
         fn = PackedFunction(c.fn, self.stem, name)
         d = PackedDomain(fn, avx512=True, seed_offset=c.d.seed_offset)
         state = PackedState(c.state, fn, d, self.first, self.places)
-        inner = replace(c, fn=fn, d=d, state=state, floats=[], held={}, loaded=None, mate=None)
+        inner = replace(
+            c, fn=fn, d=d, state=state, floats=[], held={}, loaded=None, mate=None, arms=None
+        )
         return Pack(
             inner, c, fn, state, self.first, self.active, together, note, self.sort, name == "c",
             self.rows,
