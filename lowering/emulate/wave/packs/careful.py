@@ -7,6 +7,7 @@ instruction and lane counts.
 from __future__ import annotations
 
 from sassxlate.lowering.emulate.image.abi import Access, DeviceFault, Rt, WaveLayout
+from sassxlate.lowering.emulate.wave.access.gathers import Table
 from sassxlate.lowering.emulate.wave.access.helpers.all_lanes import member
 from sassxlate.lowering.emulate.wave.access.memory_helpers import ATTRIBUTES, runtime_call
 from sassxlate.lowering.emulate.wave.packs.state import LANES, MASK, V32, V64, PackedFunction
@@ -33,23 +34,49 @@ def of_rows(fn: PackedFunction, place: str, lanes: str, offset: int, given: str)
     return _value(fn.emit_new(f"call {V32} {_rows_helper(fn.module)}({args})"))
 
 
+def of_table(fn: PackedFunction, table: Table, base: Val, given: str) -> Val:
+    """The same by indices of a table (not by offsets), whose addresses only the helper makes."""
+    factor = "splat (i32 4)" if table.factor is None else table.factor.ref
+    args = f"ptr %w, {V32} {table.index.ref}, {V32} {factor}, i64 {base.ref}, {given}"
+    return _value(fn.emit_new(f"call {V32} {_table_helper(fn.module)}({args})"))
+
+
+_GIVEN = "i8 %active, i32 %first, i32 %pc, ptr %note"
+
+
+def _table_helper(m: Module) -> str:
+    """@load.table(w, indices, factors, base, active, first, pc, note) -> dwords."""
+    name = "load.table"
+    if name not in m.functions:
+        m.functions[name] = (
+            f"define internal {V32} @{name}(ptr %w, {V32} %index, {V32} %factor, i64 %base, "
+            f"{_GIVEN}) noinline cold {ATTRIBUTES} {{\n"
+            f"  %i = sext {V32} %index to {V64}\n  %f = sext {V32} %factor to {V64}\n"
+            f"  %p = mul {V64} %i, %f\n"
+            f"  %b = insertelement {V64} poison, i64 %base, i64 0\n"
+            f"  %s = shufflevector {V64} %b, {V64} poison, {V32} zeroinitializer\n"
+            f"  %at = add {V64} %p, %s\n"
+            f"  %r = call {V32} {_helper(m)}(ptr %w, {V64} %at, {_GIVEN})\n  ret {V32} %r\n}}\n"
+        )
+    return f"@{name}"
+
+
 def _rows_helper(m: Module) -> str:
     """@load.rows(w, addresses by lane, lanes, offset, active, first, pc, note) -> dwords."""
     name = "load.rows"
     if name not in m.functions:
         ptrs, gather = f"<{LANES} x ptr>", f"@llvm.masked.gather.v{LANES}i64.v{LANES}p0"
         m.declare(f"{V64} {gather}({ptrs}, {MASK}, {V64})")
-        given = "i8 %active, i32 %first, i32 %pc, ptr %note"
         m.functions[name] = (
             f"define internal {V32} @{name}(ptr %w, ptr %places, ptr %lanes, i64 %offset, "
-            f"{given}) noinline cold {ATTRIBUTES} {{\n"
+            f"{_GIVEN}) noinline cold {ATTRIBUTES} {{\n"
             f"  %n = load {V32}, ptr %lanes, align 4\n"
             f"  %p = getelementptr i64, ptr %places, {V32} %n\n"
             f"  %a = call {V64} {gather}({ptrs} align 8 %p, {MASK} splat (i1 true), {V64} poison)\n"
             f"  %o = insertelement {V64} poison, i64 %offset, i64 0\n"
             f"  %s = shufflevector {V64} %o, {V64} poison, {V32} zeroinitializer\n"
             f"  %at = add {V64} %a, %s\n"
-            f"  %r = call {V32} {_helper(m)}(ptr %w, {V64} %at, {given})\n  ret {V32} %r\n}}\n"
+            f"  %r = call {V32} {_helper(m)}(ptr %w, {V64} %at, {_GIVEN})\n  ret {V32} %r\n}}\n"
         )
     return f"@{name}"
 

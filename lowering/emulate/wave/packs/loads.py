@@ -111,12 +111,13 @@ def _by_addresses(p: Pack, inst: Inst, group: Group) -> Val | None:
     """A dword by addresses that the pack has; None if it is among those that are held now."""
     c, (_, addr, saddr) = p.c, inst.args
     a = memory.vector_address(c, inst, addr, saddr, "g")
+    table = None if a.uniform else gathers.find(c.d, a.lo, a.hi)
     if p.slow:
-        return careful.alone(p.fn, a.full(c), p.given)
-    if group.span.dwords == 1:
-        table = None if a.uniform else gathers.find(c.d, a.lo, a.hi)
-        if table is not None:
-            return _from_table(p, table, c.d.add(table.base, a.base))
+        if table is None or table.offset:
+            return careful.alone(p.fn, a.full(c), p.given)
+        return careful.of_table(p.fn, table, c.d.add(table.base, a.base), p.given)
+    if table is not None and group.span.dwords == 1:
+        return _from_table(p, table, c.d.add(table.base, a.base))
     lanes = p.spans.get(group.span.number)
     if lanes is None:
         start = replace(a, base=c.d.add(a.base, _bytes(group.span.low - inst.imm)))

@@ -52,9 +52,9 @@ def load(fn: PackedFunction, where: Sequence[str], dwords: int, offset: int) -> 
     """The vectors of the rows that are so many bytes beyond the eight lanes' pointers."""
     out: list[str] = []
     for lanes in _lanes_of(dwords):
-        starts = [
-            fn.emit_new(f"getelementptr i8, ptr {where[lane]}, i64 {offset}") for lane in lanes
-        ]
+        starts = [where[lane] for lane in lanes]
+        if offset:
+            starts = [fn.emit_new(f"getelementptr i8, ptr {at}, i64 {offset}") for at in starts]
         parts = [fn.emit_new(f"load <{dwords} x i32>, ptr {at}, align 4") for at in starts]
         width = dwords
         while len(parts) > 1:
@@ -83,9 +83,9 @@ def prefetch(fn: PackedFunction, where: Sequence[str], offset: int, ahead: str) 
     """Reads ahead, by so many bytes from rows.  A processor reads a few lines ahead of what is read
     line after line; those of a wave are wanted at once, and then none for long."""
     fn.module.declare("void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    by = fn.emit(f"add i64 {ahead}, {offset}") if offset else ahead
     for one in where:
-        row = fn.emit_new(f"getelementptr i8, ptr {one}, i64 {ahead}")
-        at = fn.emit_new(f"getelementptr i8, ptr {row}, i64 {offset}")
+        at = fn.emit_new(f"getelementptr i8, ptr {one}, i64 {by}")
         fn.do(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
 
 
