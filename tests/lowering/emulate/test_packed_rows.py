@@ -194,3 +194,25 @@ def test_rows_by_addresses_that_packs_make() -> None:
             expected = run(whole, content, rows, 0, mask, 0)
             assert run(in_packs, content, rows, 0, mask, 0) == expected
             assert isinstance(expected, str) == (wild not in (5, _BEFORE))
+
+
+def test_rows_by_a_scalar_that_packs_make() -> None:
+    """A wave has no such address: what a comparison of the run writes is in its packs."""
+    head: list[Item] = [
+        *(load(40 + n, 4 * n) for n in range(8)),
+        Inst("s_mov_b64", (S(24, 2), S(20, 2))),
+        Inst("v_lshlrev_b32", (V(9), I(5), V(0))),
+    ]
+    tail: list[Item] = [
+        Inst("global_load_b32", (V(50 + n), V(9), S(24, 2)), 4 * n) for n in range(4)
+    ]
+    tail += [Inst("v_xor_b32", (V(4), V(4), V(50 + n))) for n in range(4)]
+    for compared in ([], [Inst("v_cmp_gt_u32", (S(24), I(5), V(40)))]):
+        middle = [*head, *compared, *tail]
+        assert in_packs_of(middle) == (not compared)
+        in_packs, whole = images(middle)
+        rng = random.Random("scalars")
+        content, rows = content_of(rng), [rng.randrange(0, ROWS - 400, 4) for _ in range(64)]
+        expected = run(whole, content, rows, 0, FULL, 0)
+        assert run(in_packs, content, rows, 0, FULL, 0) == expected
+        assert isinstance(expected, str) == bool(compared)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from sassxlate.disasm.rdna3.instruction import Inst
+from sassxlate.disasm.rdna3.reads_writes import effects
 from sassxlate.domain.interface import is_zero
 from sassxlate.lowering.emulate.image.abi import WaveLayout
 from sassxlate.lowering.emulate.wave.access import gathers, memory, vector_access
@@ -348,8 +349,10 @@ class Rows:
     def place(self, p: Pack, inst: Inst, span: Span) -> str | None:
         """Where the addresses of a span's rows are; None if the pack itself has them."""
         known = self.places.get(span.number)
-        if known is not None or p.slow or not p.state.passes(read_and_written(inst)[0], 0):
+        if known is not None or p.slow:
             return known
+        if not p.state.passes(read_and_written(inst)[0], effects(inst).read_bits):
+            return None
         c, d, fn = p.outer, p.outer.d, p.outer.fn
         _, addr, saddr = inst.args
         a = memory.vector_address(c, inst, addr, saddr, "g")
