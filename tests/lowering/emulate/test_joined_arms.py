@@ -132,3 +132,32 @@ def test_one_branch(name: str) -> None:
     text = build(flow, _options(), "avx512", ATTRIBUTES["avx512"])[0].functions["wave"]
     branches = text.count("label %fast.m")
     assert branches == (3 if name == "sums" else 2)  # the store has one of its own
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_a_store_stays_after_a_load(isa: Isa) -> None:
+    """Of the stack, whose known places are loaded without a branch."""
+    code = assemble(
+        [
+            Inst("s_load_b128", (S(4, 4), S(0, 2)), 0),
+            *_WAIT,
+            Inst("v_lshlrev_b32", (V(4), I(2), V(0))),
+            Inst("v_add_nc_u32", (V(2), I(100), V(0))),
+            Inst("scratch_store_b32", (_OFF, V(2), S(6))),
+            Inst("scratch_load_b32", (V(5), _OFF, _OFF), 8),
+            Inst("scratch_store_b32", (_OFF, V(0), S(6))),
+            *_WAIT,
+            Inst("global_store_b32", (V(4), V(5), S(4, 2))),
+            *_WAIT,
+            Inst("s_endpgm"),
+        ]
+    ).data
+    options = CompileOptions(isa=isa, kernarg=(0, 16), scratch=64)
+    loaded = LoadedImage(compile_kernel(code, 0, options))
+    device = EmulatedDevice(1 << 16)
+    out = device.alloc(128)
+    for place, first in ((8, 100), (12, 0)):
+        setup = Setup(kernarg_size=16, scratch_size=64)
+        run_image(loaded, setup, 1, (32, 1, 1), struct.pack("<QII", out, place, 0), device)
+        found = struct.unpack("<32I", device.read(out, 128))
+        assert found == (tuple(range(first, first + 32)) if first else (0,) * 32)

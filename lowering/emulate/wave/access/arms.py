@@ -25,7 +25,9 @@ _MOVED = frozenset(
     "add and ashr bitcast extractelement getelementptr icmp insertelement inttoptr lshr mul or "
     "select sext shl shufflevector sub trunc xor zext".split()
 )
-_PASSED = _MOVED | {"load"}
+_WRITES = re.compile(r"  (store|call void|%[\w.]+ = (atomicrmw|cmpxchg)) ")
+# The load of a register from its slot, which no arm writes.
+_SLOT = re.compile(r"  %[\w.]+ = load \S.*, ptr %(v\d+|s\d+|exec|scc)(, align \d+)?$")
 
 
 def either(c: Context, cond: Val, fast: _Arm, slow: _Arm) -> list[Val]:
@@ -81,12 +83,16 @@ def _apart(c: Context, block: str, arm: _Arm) -> tuple[list[str], list[Val], str
 
 
 def _needed(lines: Sequence[str], since: Sequence[str]) -> list[int] | None:
-    """Which of ``since`` an arm's lines or values use, directly or not; None if one of these cannot
-    be moved, or the arm cannot be moved past one."""
+    """Which of ``since`` the arms' lines or values use, directly or not; None if one of these
+    cannot be moved, or the arms cannot be moved past one: past a load, if they store."""
     place: dict[str, int] = {}
+    writes = any(_WRITES.match(line) for line in lines)
     for i, line in enumerate(since):
         made = _MADE.match(line)
-        if made is None or made[2] not in _PASSED or " volatile " in line:
+        if made is None or " volatile " in line:
+            return None
+        loads = made[2] == "load" and (not writes or _SLOT.fullmatch(line))
+        if not loads and made[2] not in _MOVED:
             return None
         place[made[1]] = i
     found, todo = set[int](), [name for line in lines for name in _NAMES.findall(line)]
