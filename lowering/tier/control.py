@@ -40,6 +40,9 @@ from sassxlate.lowering.tier.warp.together import Together
 WHOLE = ("LDSM", "STSM", "MOVM", "HMMA")
 _DEPTH, _BLOCKS = 8, 4000  # most nested calls, and blocks with copies
 
+# Of these the semantics themselves ask whether a result is NVIDIA's NaN.
+_READ_NAN = ("RELU", "XORSIGN", "IS_A")
+
 
 @dataclass(slots=True)
 class _Frame:
@@ -278,7 +281,8 @@ class Blocks:
         if kind & WIDE:
             d.any_nan, d.payloads = not exact, exact
         else:
-            d.any_nan = bool(kind) and ins.offset not in self.nans.after and not ins.has("RELU")
+            read = any(ins.has(modifier) for modifier in _READ_NAN)
+            d.any_nan = bool(kind) and ins.offset not in self.nans.after and not read
         if d.flushes:
             self._check_flushing(ins)
         low = self.wide.get(ins.offset)

@@ -84,6 +84,8 @@ def _wrong(form: Form, vectors: Sequence[int]) -> list[str]:
     [
         ("FFMA.FTZ R10, R4, R2, R8", 0, 1),  # LLVM's product of a denormal number was not flushed
         ("FFMA.FTZ R10, |R4|, -1, |R8|", 0, 0x80000001),
+        # Ra's NaN was not NVIDIA's yet where .IS_A asks for that.
+        ("HMNMX2.XORSIGN.IS_A R10, P3, P4, R4, +QNAN , -QNAN , P0", 0, 0x80007E00),
     ],
 )
 def test_what_was_wrong_once(text: str, place: int, word: int) -> None:
