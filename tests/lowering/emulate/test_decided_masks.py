@@ -56,6 +56,18 @@ _NUMBERS = {
         ),
         lambda x, y, z, a, b, g: 8 * x - 5 * y + a,
     ),
+    "all": _Number(
+        (Inst("v_add_nc_u32", (V(4), S(8), V(0))),),
+        lambda x, y, z, a, b, g: (x | y << 10 | z << 20) + a,
+    ),
+    "wide": _Number(
+        (
+            Inst("v_mov_b32", (V(5), I(-7 & _FULL))),
+            Inst("v_mov_b32", (V(4), V(0))),
+            Inst("v_mad_u64_u32", (V(4, 2), Sp("null"), S(8), S(2), V(4, 2))),
+        ),
+        lambda x, y, z, a, b, g: (x | y << 10 | z << 20) + a * g,
+    ),
     "great": _Number(
         (Inst("v_lshlrev_b32", (V(4), I(27), V(1))),), lambda x, y, z, a, b, g: x << 27
     ),

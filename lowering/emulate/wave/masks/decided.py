@@ -65,6 +65,14 @@ class _Decider:
         assert most is not None
         return _Range(const(0, 64), self.d.zext(Val(most, 32, False), 64), _FIELD)
 
+    def _all(self) -> _Range:
+        """Of v0 itself, which is x where the kernel has no other numbers."""
+        most = const(0, 64)
+        for axis in range(3):
+            one = self._number(axis).most
+            most = self.d.add(most, self.d.shl(one, const(_FIELD * axis, 64)) if axis else one)
+        return _Range(const(0, 64), most, 3 * _FIELD)
+
     def _field(self, op: str, parts: tuple[Val, ...]) -> int | None:
         """Which thread number an operation takes out of v0."""
         a, b = parts
@@ -91,6 +99,8 @@ class _Decider:
                 return None
             wide = d.sext(const(value.const, 32) if value.const is not None else value, 64)
             return _Range(wide, wide, 31)
+        if value.ref == self.c.state.threads:
+            return self._all()
         op, parts = d.origins.get(value.ref, ("", ()))
         if not depth or len(parts) != 2:
             return None
