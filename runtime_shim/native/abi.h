@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define SX_IMAGE_MAGIC 0x42485853u  // "SXHB"
-#define SX_IMAGE_VERSION 1u
+#define SX_IMAGE_VERSION 2u
 #define SX_SHARED_APERTURE_HI 0x00010000u   // high words of the flat apertures: bit 48 and bit 49,
 #define SX_PRIVATE_APERTURE_HI 0x00020000u  // which no user address has
 #define SX_TURN 0x80000000u  // in yield's pc: the end of a turn (images with flag 4), not a wait

@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import Final
 
 IMAGE_MAGIC: Final = 0x42485853
-IMAGE_VERSION: Final = 1
+IMAGE_VERSION: Final = 2
 HEADER_SIZE: Final = 4096
 HEADER_FORMAT: Final = "<IIQQQQII256s"  # SxImageHeader
 

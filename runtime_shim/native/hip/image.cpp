@@ -24,7 +24,7 @@ namespace sx {
 namespace {
 
 static_assert(sizeof(SxWave) == 0x300 && offsetof(SxWave, follows) == 0x1c0 && offsetof(SxWave, step) == 0x1c8);
-static_assert(offsetof(SxWave, rows) == 0x1d0 && offsetof(SxWave, exec) == 0x280 && offsetof(SxWave, code_base) == 0x2d0);
+static_assert(offsetof(SxWave, rows) == 0x1d0 && offsetof(SxWave, most) == 0x1d4 && offsetof(SxWave, exec) == 0x280 && offsetof(SxWave, code_base) == 0x2d0);
 static_assert(sizeof(SxImageHeader) <= 4096);
 
 constexpr uint64_t kHeaderPage = 4096;

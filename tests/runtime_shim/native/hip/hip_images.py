@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from sassxlate.lowering.emulate.image.abi import FLAG_RUNS
+from sassxlate.lowering.emulate.image.abi import FLAG_RUNS, IMAGE_MAGIC, IMAGE_VERSION
 from sassxlate.runtime_shim.cache.store import seal
 
 HERE = Path(__file__).resolve().parent
@@ -59,8 +59,8 @@ def image(code: bytes, entry: int, kernel: str, *, strict: bool = False, isa: in
     the waves that follow."""
     header = struct.pack(
         "<IIQQQQII256s",
-        0x42485853,
-        1,
+        IMAGE_MAGIC,
+        IMAGE_VERSION,
         HEADER_SIZE,
         len(code),
         entry,

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from sassxlate.lowering.emulate.image.abi import IMAGE_VERSION
 from sassxlate.runtime_shim.cache.store import SEAL_SIZE, seal
 
 from .conftest import Script
@@ -315,8 +316,11 @@ def test_images_come_from_the_cache_and_damaged_ones_are_made_again(
         SASSXLATE_SOCKET="/nonexistent",
     )
     assert (warm.stdout, warm.stderr, service.requests) == ("0 [6]\n", "", [])
-    # Cut short, of another kernel, of another version, or writable by others: none of them is run.
-    for damage in (content[:5000], content.replace(b"bump", b"pmub", 1), b"\0" + content[1:]):
+    # Cut short, of another kernel, no image, of another version, or writable by others: none of
+    # them is run.
+    older = content[:4] + struct.pack("<I", IMAGE_VERSION - 1) + content[8:]
+    named = content.replace(b"bump", b"pmub", 1)
+    for damage in (content[:5000], named, b"\0" + content[1:], older):
         put(damage)
         again = script(body, SASSXLATE_CACHE_DIR=str(tmp_path))
         assert again.stdout == "0 [6]\n"
@@ -324,7 +328,7 @@ def test_images_come_from_the_cache_and_damaged_ones_are_made_again(
     put(content)
     cached.chmod(0o666)
     assert script(body, SASSXLATE_CACHE_DIR=str(tmp_path)).stdout == "0 [6]\n"
-    assert [r["op"] for r in service.requests] == ["tag", "compile"] * 4
+    assert [r["op"] for r in service.requests] == ["tag", "compile"] * 5
 
 
 def test_any_name_reaches_the_service_as_it_is(script: Script, service: StubService) -> None:
