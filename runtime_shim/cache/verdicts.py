@@ -30,9 +30,9 @@ def verdict_tag() -> str:
     """A tag that changes with the source code that decides verdicts, and with the solver."""
     digest = hashlib.blake2b(importlib.metadata.version("z3-solver").encode(), digest_size=16)
     root = paths.package_root()
-    for path in decisive(root):
-        data = path.read_bytes()
-        digest.update(f"{path.relative_to(root)} {len(data)}\0".encode() + data)
+    for name in decisive(root):
+        data = (root / name).read_bytes()
+        digest.update(f"{name} {len(data)}\0".encode() + data)
     return digest.hexdigest()
 
 
