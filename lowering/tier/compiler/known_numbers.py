@@ -1,20 +1,19 @@
-"""Keeps LLVM from computing with constants in a function whose mode flushes denormal numbers.
+"""Keeps code generation from computing with floating-point constants.
 
-LLVM 22 folds sums, products and comparisons of constants as the mode says, but not llvm.fma and the
-roundings to whole numbers: it takes the denormal numbers among their sources as they are.  The
-passes leave such calls alone (-disable-fp-call-folding); code generation would fold them once more,
-so a constant is hidden from it, by a move that means nothing outside of graphics.
+LLVM 22 folds sums, products and comparisons of constants as the function's mode says, but not
+llvm.fma and the roundings to whole numbers: it takes the denormal numbers among their sources as
+they are.  The passes leave such calls alone (-disable-fp-call-folding); code generation would fold
+them once more, and with them the clamp of what it finds to be -0, to -0 instead of 0.  So a
+constant is hidden from it, by a move that means nothing outside of graphics.
 """
 
 from __future__ import annotations
 
 import re
 
-_FLUSHES = '"denormal-fp-math-f32"="preserve-sign'
-# A call of one of LLVM's functions of binary32 with nothing but constants.  A canonicalize is
-# folded as the mode says.
+# A call of one of LLVM's functions of binary32 with nothing but constants.
 _CALL = re.compile(
-    r"^(  .* = (?:tail )?call float @llvm\.(?!amdgcn|canonicalize)[\w.]+\(float )"
+    r"^(  .* = (?:tail )?call float @llvm\.(?!amdgcn)[\w.]+\(float )"
     r"([^%,()]+)((?:, float [^%,()]+)*\).*)$",
     re.MULTILINE,
 )
@@ -23,8 +22,6 @@ _HIDDEN = "@llvm.amdgcn.softwqm.f32"
 
 def hidden(text: str) -> str:
     """A module as LLVM prints it, with the first of such constants hidden."""
-    if _FLUSHES not in text:
-        return text
     count = 0
 
     def replaced(found: re.Match[str]) -> str:
