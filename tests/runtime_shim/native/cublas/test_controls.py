@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from sassxlate.runtime_shim import application
 from tests.runtime_shim.native.cufft.cufft_api import library_folder
 
+ROOT = Path(__file__).parents[4]
 # The threads of streams, and those of the host's BLAS, are made after the control word was set.
 PROGRAM = """
 import ctypes, struct, sys
@@ -17,6 +19,7 @@ import numpy as np
 libm = ctypes.CDLL("libm.so.6")
 environment = ctypes.create_string_buffer(32)
 libm.fegetenv(environment)
+sys.path.append(sys.argv[1])  # last: the package is the installed one
 struct.pack_into("<I", environment, 28, 0xDFC0)  # upwards, denormals flushed and taken for zero
 libm.fesetenv(environment)
 
@@ -48,8 +51,9 @@ def test_flushing_and_rounding_of_the_application() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SASSXLATE_BLAS", str(host))
         done = subprocess.run(
-            [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, timeout=60
-        )
+            [sys.executable, "-P", "-c", PROGRAM, str(ROOT)],
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
     assert done.stdout == (
         "0x123 0x3f800000\n"
         "0x223 0x0 0x23 0x0\n"
