@@ -26,10 +26,12 @@ from sassxlate.disasm.inputs import arch_name, parse_arch, require_machine_code
 from sassxlate.disasm.listing.code_object_file import kernel_descriptors, parts
 from sassxlate.disasm.rdna3.tables import kernel_descriptor
 from sassxlate.errors import EmulatorError, SassxlateError, UsageError, Where
+from sassxlate.llm.engine.choose import TIER
 from sassxlate.lowering.codeobject.code_object import read
 from sassxlate.lowering.emulate import counts
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.target import DEFAULT, Target
+from sassxlate.lowering.tier.report import chosen
 from sassxlate.output import table
 
 _A = TypeVar("_A")
@@ -54,12 +56,14 @@ _SPELLINGS: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class LibraryPair:
-    """A kernel in both libraries; ``sass`` are its SASS instructions."""
+    """A kernel in both libraries; ``sass`` are its SASS instructions, ``refusal`` is why the engine
+    left it to the rules."""
 
     kernel: str
     sass: int
     ours: Side
     theirs: Side
+    refusal: str = ""
 
     @property
     def ratio(self) -> float:
@@ -76,7 +80,7 @@ class LibraryPair:
             del side["dynamic"]
         return {
             "kernel": self.kernel, "sass": self.sass, **sides,
-            "static_ratio": round(self.ratio, 3),
+            "static_ratio": round(self.ratio, 3), "refusal": self.refusal,
         }  # fmt: skip
 
 
@@ -183,8 +187,16 @@ def _static(flow: Flow, target: Target) -> Side:
     return side_of(flow, [0] * len(flow.blocks), target)
 
 
-def measure(cuda: Path, hip: Path, arch: str, pattern: str = "", target: Target = DEFAULT) -> Found:
-    """Translates the kernels of both libraries whose names have ``pattern``."""
+def measure(
+    cuda: Path,
+    hip: Path,
+    arch: str,
+    pattern: str = "",
+    target: Target = DEFAULT,
+    engine: str = "rules",
+) -> Found:
+    """Translates the kernels of both libraries whose names have ``pattern``, by an engine: rules,
+    llvm or best."""
     ours, theirs = cuda_kernels(cuda, arch), hip_kernels(hip, target)
     both = matched(ours, theirs)
     if not both:
@@ -195,14 +207,17 @@ def measure(cuda: Path, hip: Path, arch: str, pattern: str = "", target: Target 
         if not re.search(pattern, name):
             continue
         try:
-            made = translate_kernel(cubin, kernel.name, target=target)
+            made, refusal = translate_kernel(cubin, kernel.name, target=target), ""
+            if engine in TIER:
+                made, said = chosen(made, target, engine)
+                refusal = said.blocks[0].detail
             obj = read(made.code_object)
             mine = counts.flow_of(obj.text, obj.kernel(kernel.name).entry)
             sides = _static(mine, target), _static(_flow(other, symbol), target)
         except SassxlateError as error:
             refused[name] = f"{error.code} {error.message}"
         else:
-            pairs.append(LibraryPair(name, made.report.sass_instructions, *sides))
+            pairs.append(LibraryPair(name, made.report.sass_instructions, *sides, refusal))
     return Found(tuple(pairs), len(ours) - len(both), len(theirs) - len(both), refused)
 
 
@@ -256,6 +271,7 @@ def text(found: Found, reasons: Mapping[str, str]) -> list[str]:
     """The table for the terminal: every kernel."""
     lines = table(("kernel", *_HEAD), [[pair.kernel, *_row(pair)] for pair in found.pairs])
     lines += ["", _summary(found), _unpaired(found)]
+    lines += [f"{p.kernel}: by the rules: {p.refusal}" for p in found.pairs if p.refusal]
     lines += [f"{name}: {why}" for name, why in found.refused.items()]
     return lines + [f"{n}: {reasons[n]}" for n in _over(found.pairs) if n in reasons]
 

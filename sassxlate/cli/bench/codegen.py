@@ -80,12 +80,12 @@ def command(
         raise UsageError("SX0831", f"the page is of {DEFAULT.name}: --bless and --check need it")
     if sources is not None and (bless or check or pairs):
         raise UsageError("SX0831", "--bless, --check and --pairs take no --sources")
-    if engine != "rules" and (bless or check or pairs):
-        raise UsageError("SX0831", "--bless, --check and --pairs are of the rules' code")
+    if engine != "rules" and (bless or check):
+        raise UsageError("SX0831", "the page is of the rules' code: --bless and --check need it")
     folder = fixtures(given)
     page = folder.parent / "docs" / "codegen.md"
     if pairs:
-        wrong = _pairs(folder, page, pairs, arch, processor, pattern, bless, check, form)
+        wrong = _pairs(folder, page, pairs, arch, processor, engine, pattern, bless, check, form)
     else:
         reasons = bench.explained(folder)
         rows = bench.measure(folder, pattern, target=processor, engine=engine, sources=sources)
@@ -111,6 +111,7 @@ def _pairs(
     files: tuple[Path, Path],
     arch: str,
     target: Target,
+    engine: str,
     pattern: str,
     bless: bool,
     check: bool,
@@ -121,7 +122,7 @@ def _pairs(
     from sassxlate.bench.codegen import table as report
 
     reasons = bench.explained(folder)
-    found = bench.measure(*files, arch, pattern, target)
+    found = bench.measure(*files, arch, pattern, target, engine)
     if form == "json":
         print_json("bench-codegen-pairs", found.as_dict())
     else:

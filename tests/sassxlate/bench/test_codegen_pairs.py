@@ -111,6 +111,10 @@ def test_a_pair_of_files(tmp_path: Path) -> None:
     assert kernel["ours"]["static"]["vmem"] > 0
     shown = CliRunner().invoke(command, command_line[:4])
     assert "1.00 times AMD's; 1 kernels, 0 over 3" in shown.output
+    by_llvm = CliRunner().invoke(command, [*command_line, "--engine", "llvm"])
+    (kernel,) = json.loads(by_llvm.output)["kernels"]
+    assert kernel["refusal"] == ""
+    assert kernel["static_ratio"] < 1
 
 
 def test_what_cannot_be_compared(tmp_path: Path) -> None:
