@@ -98,6 +98,17 @@ def _note(line: str) -> str:
     return found[0] if found else ""
 
 
+def _rename(lines: list[str], at: int, names: Sequence[str]) -> None:
+    """Gives values of a function names instead of numbers, which must follow the lines' order."""
+    if not names:
+        return
+    start = max(line for line in range(at) if lines[line].startswith("define "))
+    end = lines.index("}", at)
+    numbers = "|".join(name[1:] for name in names)
+    value = re.compile(rf"%({numbers})(?![-\w.$])")
+    lines[start:end] = [value.sub(r"%value.\1", line) for line in lines[start:end]]
+
+
 def joined(text: str) -> str:
     """A module as LLVM prints it after its passes, with such pairs as shifts of 64 bits."""
     lines = text.split("\n")
@@ -120,6 +131,7 @@ def joined(text: str) -> str:
         for at in range(start, end):
             body += new.get(at, [] if at in gone else [lines[at]])
         lines[start:end] = body
+        _rename(lines, start, sorted(name for name in defined if new and name[1:].isdigit()))
     return "\n".join(lines)
 
 

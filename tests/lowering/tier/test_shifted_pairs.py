@@ -113,6 +113,17 @@ def test_two_pairs_of_one_block() -> None:
     assert _results(made) == _results(text)
 
 
+def test_values_without_names() -> None:
+    """LLVM numbers these by their lines, of which the one operation changes the order."""
+    text = _module(
+        "%0 = lshr i32 %high, 5", f"%1 = {_FUNNEL.format('%high', '%low', 32 - 5)}",
+        "br label %2", "2:", "%3 = xor i32 %1, 9", "%a = xor i32 %3, %1", "%b = xor i32 %0, %3",
+    )  # fmt: skip
+    made = joined(text)
+    assert "bitcast <2 x i32>" in made
+    assert _results(made) == _results(text)
+
+
 _MOVED = (
     "%c = shl i32 %low, 3", "%y = shl i32 %low, 5", "%h = xor i32 %high, 9",
     f"%d = {_FUNNEL.format('%h', '%low', 3)}",
