@@ -68,12 +68,14 @@ FOLD: dict[str, Callable[[int, int, int], int]] = {
 METADATA = '\n!0 = !{}\n!1 = !{!"branch_weights", i32 1000000, i32 1}\n'
 
 
-_NAMES = re.compile(r"%[\w.]+")
+NAMES = re.compile(r"%[\w.]+")  # of values, as `Function` makes them
 # Of what `Function.emit` computes, what may be computed where it is not needed: it cannot trap.
 _ANYWHERE = frozenset(
     "add and ashr getelementptr icmp inttoptr lshr mul or select".split()
     + "sext shl sub trunc xor zext".split()
 )
+# The same, and what moves vectors' elements: neither reads nor writes memory.
+PURE = _ANYWHERE | frozenset("bitcast extractelement insertelement shufflevector".split())
 
 
 class Module:
@@ -110,7 +112,7 @@ class Around:
         """The value of a pure instruction, if it can be computed before a loop."""
         if text.partition(" ")[0] not in _ANYWHERE or "<" in text:
             return None
-        levels = [self._level.get(name) for name in _NAMES.findall(text)]
+        levels = [self._level.get(name) for name in NAMES.findall(text)]
         known = [level for level in levels if level is not None]
         if len(known) != len(levels):
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, Sp
+from sassxlate.disasm.rdna3.instruction import Arg, I, Inst
 from sassxlate.disasm.rdna3.semantics import Mode, Semantics
 from sassxlate.disasm.rdna3.semantics.apply import apply, immediate, lookup
 from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO
@@ -13,8 +13,8 @@ from sassxlate.lowering.emulate.wave.context import Context
 from sassxlate.lowering.emulate.wave.masks import decided
 from sassxlate.lowering.llvm.domain import LlvmDomain
 from sassxlate.lowering.llvm.ir_text import Val, const
+from sassxlate.lowering.target import EXEC
 
-_EXEC = Sp("exec_lo")
 _NAN = 0x7FFFFFFF  # NVIDIA's result of any operation that has none
 
 
@@ -42,7 +42,7 @@ class _Machine:
         return self.c.read64(inst, arg)
 
     def write32(self, inst: Inst, arg: Arg, value: Val) -> None:
-        if arg == _EXEC:
+        if arg == EXEC:
             value = self._exec(value)
         self.c.write32(inst, arg, value)
 

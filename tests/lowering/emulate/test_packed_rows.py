@@ -177,7 +177,7 @@ def test_rows_and_tables_by_them(dwords: int) -> None:
 
 
 def test_rows_by_addresses_that_packs_make() -> None:
-    """A lane whose row is outside is not loaded from, whatever there is."""
+    """Rows that are outside are not loaded, whatever there is."""
     middle: list[Item] = [
         *(load(40 + n, 4 * n) for n in range(4)),
         Inst("v_mad_i64_i32", (V(10, 2), S(30), V(41), I(4), S(20, 2))),

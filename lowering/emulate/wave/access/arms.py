@@ -15,16 +15,10 @@ import re
 from collections.abc import Callable, Sequence
 
 from sassxlate.lowering.emulate.wave.context import Arms, Context
-from sassxlate.lowering.llvm.ir_text import Val
+from sassxlate.lowering.llvm.ir_text import NAMES, PURE, Val
 
 _Arm = Callable[[], list[Val]]
-_NAMES = re.compile(r"%[\w.]+")
 _MADE = re.compile(r"  (%[\w.]+) = (\w+) ")
-# Instructions that arms may be moved past, since they change nothing, and those that may be moved.
-_MOVED = frozenset(
-    "add and ashr bitcast extractelement getelementptr icmp insertelement inttoptr lshr mul or "
-    "select sext shl shufflevector sub trunc xor zext".split()
-)
 _WRITES = re.compile(r"  (store|call void|%[\w.]+ = (atomicrmw|cmpxchg)) ")
 # The load of a register from its slot, which no arm writes.
 _SLOT = re.compile(r"  %[\w.]+ = load \S.*, ptr %(v\d+|s\d+|exec|scc)(, align \d+)?$")
@@ -92,19 +86,19 @@ def _needed(lines: Sequence[str], since: Sequence[str]) -> list[int] | None:
         if made is None or " volatile " in line:
             return None
         loads = made[2] == "load" and (not writes or _SLOT.fullmatch(line))
-        if not loads and made[2] not in _MOVED:
+        if not loads and made[2] not in PURE:
             return None
         place[made[1]] = i
-    found, todo = set[int](), [name for line in lines for name in _NAMES.findall(line)]
+    found, todo = set[int](), [name for line in lines for name in NAMES.findall(line)]
     while todo:
         at = place.get(todo.pop())
         if at is None or at in found:
             continue
         made = _MADE.match(since[at])
-        if made is None or made[2] not in _MOVED:
+        if made is None or made[2] not in PURE:
             return None
         found.add(at)
-        todo += _NAMES.findall(since[at])
+        todo += NAMES.findall(since[at])
     return sorted(found)
 
 
@@ -121,7 +115,7 @@ def _joined(c: Context, last: Arms, fast: _Arm, slow: _Arm) -> list[Val] | None:
         return None
     phis = {made[1] for line in lines[last.phis : last.after] if (made := _MADE.match(line))}
     moved = [since[i] for i in needed]
-    if any(name in phis for line in (*moved, *used) for name in _NAMES.findall(line)):
+    if any(name in phis for line in (*moved, *used) for name in NAMES.findall(line)):
         return None
     left = [line for i, line in enumerate(since) if i not in set(needed)]
     first, second = last.ends

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from sassxlate.lowering.emulate.image.abi import WaveLayout
 from sassxlate.lowering.emulate.wave.context import Context
-from sassxlate.lowering.llvm.ir_text import Function, Val
+from sassxlate.lowering.llvm.ir_text import NAMES, PURE, Function, Val
 from sassxlate.lowering.target import LANES
 
 _BINARY = frozenset({"add", "sub", "mul", "and", "or", "xor", "shl", "lshr", "ashr"})
@@ -20,12 +20,8 @@ _COMPARED = frozenset({"eq", "ult", "slt"})
 _EXTENDED = frozenset({"sext", "zext", "trunc"})
 _MOST = 24  # operations
 # Instructions that may be left out where nothing uses their results.
-_PURE = frozenset(
-    "add and ashr bitcast extractelement fcmp getelementptr icmp insertelement inttoptr load lshr "
-    "mul or select sext shl shufflevector sub trunc xor zext".split()
-)
+_LEFT_OUT = PURE | {"fcmp", "load"}
 _MADE = re.compile(r"  (%[\w.]+) = (\w+) (.*)")
-_NAMES = re.compile(r"%[\w.]+")
 _STORED = re.compile(r"  store \S.* (\S+), ptr (%[\w.]+)$")
 
 
@@ -99,7 +95,7 @@ def finish(c: Context) -> None:
 
 
 def _scalar(c: Context, value: Val, number: int, out: list[str], done: dict[str, str]) -> str:
-    """A lane of a vector, by lines that are appended."""
+    """One element of a vector, by lines that are appended."""
     if value.const is not None or not value.vec:
         return str(value.const) if value.const is not None else value.ref
     old = done.get(value.ref)
@@ -134,12 +130,12 @@ def _wanted(fn: Function, lanes: Iterable[str]) -> set[str]:
         made, stored = _MADE.match(line), _STORED.match(line)
         if made is not None and made[2] == "alloca":
             continue
-        if made is not None and made[2] in _PURE and "volatile" not in made[3]:
-            uses[made[1]] = _NAMES.findall(made[3])
+        if made is not None and made[2] in _LEFT_OUT and "volatile" not in made[3]:
+            uses[made[1]] = NAMES.findall(made[3])
         elif stored is not None and stored[2] in slots:
             stores.append((stored[1], stored[2]))
         else:
-            todo += _NAMES.findall(line)
+            todo += NAMES.findall(line)
     # What is stored in a slot is wanted if the slot is used otherwise, too.
     read = slots & {name for names in (todo, *uses.values()) for name in names}
     todo += [value for value, slot in stores if slot in read]

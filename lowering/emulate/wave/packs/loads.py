@@ -339,7 +339,7 @@ def _rows(
 
 class Rows:
     """Rows whose addresses the wave has: they are put into memory and checked once for all packs,
-    which take a lane's by its number."""
+    which take them by the lane's number."""
 
     def __init__(self) -> None:
         self.places: dict[int, str] = {}  # of the addresses, by the span's number
