@@ -232,3 +232,15 @@ def test_no_output_of_a_program_is_committed() -> None:
     left = [p for p in tracked() if (p.parent == ROOT and p.suffix == ".json")
             or (p.parent == applications and p.suffix not in (".py", ".toml"))]  # fmt: skip
     assert left == []
+
+
+def test_an_install_makes_its_stencils_by_the_packages_own_llvm() -> None:
+    """A pack by another LLVM is not taken, and definitions of one override replace another's."""
+    whole = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    overrides = whole["tool"]["scikit-build"]["overrides"]
+    made = {name: o for o in overrides for name in o.get("cmake", {}).get("define", {})}
+    assert {*made["SX_STENCILS"]["build"]["requires"]} <= {*whole["project"]["dependencies"]}
+    assert made["SX_COMPILED"]["cmake"]["define"]["SX_COMPILED"] == "ON"
+    later = [o for o in overrides if "cmake" in o][1:]
+    assert later
+    assert all(o["inherit"]["cmake"]["define"] == "append" for o in later)
