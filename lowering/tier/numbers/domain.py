@@ -22,11 +22,11 @@ from sassxlate.lowering.llvm import softfloat
 from sassxlate.lowering.llvm.ir_text import Function, Val
 from sassxlate.lowering.llvm.lanes import float_type
 from sassxlate.lowering.tier.numbers import bits, stand_ins
+from sassxlate.lowering.tier.numbers.bf16 import BrainFloats
 from sassxlate.lowering.tier.numbers.extremes import Extremes, Found
 from sassxlate.lowering.tier.numbers.halves import Halves
 from sassxlate.lowering.tier.numbers.hyperbolic import tanh
 from sassxlate.lowering.tier.numbers.to_integers import of_double, of_single
-from sassxlate.lowering.tier.numbers.vectors import Vectors
 from sassxlate.lowering.tier.refusal import FORM, refused
 
 _APPROXIMATIONS: dict[Approximation, str] = {
@@ -46,7 +46,7 @@ _NAN = {16: 0x7FFF, 32: 0x7FFFFFFF}  # NVIDIA's
 _MAGNITUDE = {16: 0x7FFF, 32: 0x7FFFFFFF, 64: (1 << 63) - 1}
 
 
-class LaneDomain(Vectors):
+class LaneDomain(BrainFloats):
     """`Domain[Val]` over the current block of a function of one lane.
 
     ``any_nan``: a NaN result may be any NaN: its bits are not observed before they are repaired

@@ -40,6 +40,7 @@ def test_every_form(part: int) -> None:
         "HFMA2.FTZ R10, R4, |R2|.H1_H1, 1.75, 0",  # rounded up to the least normal number
         "IDP.4A.U8.U8 R10, R4, R2, -R8",  # LLVM's v_dot4 lost the sign
         "F2FP.E4M3.F16.UNPACK_B_MERGE_C R10, R2, R8.H1",  # LLVM's v_fma_mixlo lost -0
+        "HFMA2.MMA.BF16_V2 R10, R4, R2, 1.175494350822287508e-38, 0",  # -0 of a tiny product
         "MUFU.RCP R10, 3.40282346638528859812e+38",  # LLVM folds it to a denormal number
         # Binary64 rounded otherwise than to nearest.
         "DADD.RP R10, R4, |R2|",

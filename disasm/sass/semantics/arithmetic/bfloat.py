@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeVar
 
 from sassxlate.domain.interface import IEEE, Domain, Fp, Round, fabs, is_nan
@@ -27,7 +28,11 @@ def odd(d: Domain[T], down: T, up: T) -> T:
 
 
 def fma(d: Domain[T], a: T, b: T, c: T) -> T:
-    """a * b + c of bf16 numbers, rounded to nearest once: by way of binary32, rounded to odd."""
+    """a * b + c of bf16 numbers, rounded to nearest once: by way of binary32, rounded to odd.  A
+    domain may write it otherwise."""
+    written: Callable[[T, T, T], T | None] | None = getattr(d, "bf16_fma", None)
+    if written is not None and (out := written(a, b, c)) is not None:
+        return out
     p, q, r = (single(d, v) for v in (a, b, c))
     down, up = (d.ffma(p, q, r, Fp(how)) for how in (Round.DOWN, Round.UP))
     return of_single(d, odd(d, down, up), Round.NEAREST)
@@ -48,7 +53,11 @@ def without_tiny(d: Domain[T], a: T, out: T, how: Round) -> T:
 
 
 def of_single(d: Domain[T], value: T, how: Round) -> T:
-    """A binary32 pattern rounded to its upper half; a NaN becomes 0x7fff."""
+    """A binary32 pattern rounded to its upper half; a NaN becomes 0x7fff.  A domain may write the
+    nearest otherwise."""
+    nearest: Callable[[T], T] | None = getattr(d, "bf16_nearest", None)
+    if how == Round.NEAREST and nearest is not None:
+        return nearest(value)
     low = d.extract(value, 0, 16)
     some = d.not_(d.eq(low, d.const(0, 16)))
     minus = d.extract(value, 31, 1)

@@ -1,0 +1,51 @@
+"""bf16 in the operations that AMD's processors have: those of binary32.
+
+The semantics round each product and sum to odd in binary32, and that to bf16, so that all is
+rounded once.  Rounding to the nearest twice gives the same for a product and for a sum, where it
+is one instruction:
+
+* A product of two bf16 has at most 16 significant bits.  If it is 2^-134 or more, its last bit is
+  2^-149 or more, so binary32 holds it.  What is smaller is 0 in bf16, whose least number is
+  2^-133, and so is what it becomes in binary32, which is at most 2^-134, the middle, and goes to
+  the even one.
+* A sum of two bf16 whose exponents differ by 15 or less has at most 8 + 15 + 1 significant bits, so
+  binary32 holds it.  If they differ by more, the smaller number is below 2^-8 of the larger one's
+  last place.  The middle of two bf16 is at least a quarter of that place away from the larger
+  number, and binary32 rounds by at most 2^-16 of it: it does not come to the middle.
+
+A product and a sum at once has no such bound: 16 bits of the product may be the middle itself.
+"""
+
+from __future__ import annotations
+
+from sassxlate.domain.interface import IEEE, is_nan
+from sassxlate.lowering.llvm.ir_text import Val
+from sassxlate.lowering.tier.numbers.vectors import Vectors
+
+_NAN = 0x7FFF0000  # NVIDIA's, as binary32
+_ONE, _MINUS_ZERO = 0x3F80, 0x8000
+
+
+class BrainFloats(Vectors):
+    """The part of the domain that knows bf16 (:mod:`disasm.sass.semantics.arithmetic.bfloat`)."""
+
+    def bf16_fma(self, a: Val, b: Val, c: Val) -> Val | None:
+        """a * b + c; None if it is no product or sum alone."""
+        p, q, r = (self.concat(v, self.const(0, 16)) for v in (a, b, c))
+        if c.const == _MINUS_ZERO:
+            out = self.fmul(p, q, IEEE)
+        elif _ONE in (a.const, b.const):
+            out = self.fadd(q if a.const == _ONE else p, r, IEEE)
+        else:
+            return None
+        return self.bf16_nearest(out)
+
+    def bf16_nearest(self, a: Val) -> Val:
+        """A binary32 number as the nearest bf16; a NaN becomes 0x7fff."""
+        odd = self.and_(self.lshr(a, self.const(16, 32)), self.const(1, 32))
+        # Above the middle, or at it and odd, it carries; an infinity stays one.
+        carried = self.add(self.add(a, odd), self.const(0x7FFF, 32))
+        return self.extract(self.select(is_nan(self, a), self.const(_NAN, 32), carried), 16, 16)
+
+
+__all__ = ["BrainFloats"]
