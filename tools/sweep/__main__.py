@@ -44,7 +44,9 @@ def _run(given: argparse.Namespace) -> int:
     made = plan.groups(given.seed, given.shape or None)
     groups = plan.in_turn([g for g in made if int(g.name[-3:]) % given.every == given.every - 1])
     if given.uniform:
-        groups = [of_blocks(group, given.uniform) for group in groups]
+        # A block's inputs are given for the usual launch alone.
+        usual = [group for group in groups if not group.name.startswith("launches")]
+        groups = [of_blocks(group, given.uniform) for group in usual]
     work = [
         (group, Settings(given.results.absolute(), nvcc, arch, flags, RUNNER, engine=given.engine))
         for group in groups

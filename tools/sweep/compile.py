@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .kernel import Group
-from .plan import FLAGS
+from .plan import FLAGS, FLUSHES
 
 _LIMIT_S = 600
 
@@ -35,11 +35,11 @@ _NEWER_NVVM = 100  # from this architecture on nvcc 13 has another NVVM than the
 def target(arch: int, flags: str) -> tuple[str, ...]:
     """nvcc's options for an architecture.
 
-    Under fast-math the truth's NVVM makes the PTX: what is flushed is the compiler's choice.  LLVM
+    Where denormals are flushed the truth's NVVM makes the PTX: what is flushed is the compiler's choice.  LLVM
     7's (up to sm_90) folds fabsf(1e-38f) and ceilf(1e-38f) without flushing; LLVM 20's flushes, and
     makes a copysign with a positive number abs.ftz, which flushes too.
     """
-    if flags == "fast" and arch >= _NEWER_NVVM:
+    if flags in FLUSHES and arch >= _NEWER_NVVM:
         return (f"-gencode=arch=compute_90,code=sm_{arch}",)
     return (f"-arch=sm_{arch}",)
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import os
 import sys
 import tempfile
@@ -27,9 +28,9 @@ from typing import Any
 import numpy as np
 
 from .inputs import Words, inputs
-from .kernel import THREADS
+from .kernel import BLOCK, GRID
 
-_BLOCKS, _BLOCK = 2, THREADS // 2
+LARGEST = 4 * 80 * 1024  # bytes of a buffer
 _GUARD = 64  # guard words after ``out`` that must not be written
 
 
@@ -51,7 +52,7 @@ class Driver:
         self.call("cuDeviceGet", ctypes.byref(device), 0)
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
         self.call("cuCtxSetCurrent", context)
-        self._size = 4 * THREADS * 80
+        self._size = LARGEST
         self._in, self._out = self._allocate(), self._allocate()
 
     def call(self, name: str, *arguments: object) -> None:
@@ -76,14 +77,16 @@ class Driver:
         """``out`` after the kernel, a row per slot, and what it printed."""
         function = ctypes.c_void_p()
         self.call("cuModuleGetFunction", ctypes.byref(function), module, kernel["name"].encode())
-        given = np.ascontiguousarray(inputs(kernel["name"], kernel["profiles"]))
+        grid, block = kernel.get("grid", GRID), kernel.get("block", BLOCK)
+        threads = math.prod(grid) * math.prod(block)
+        given = np.ascontiguousarray(inputs(kernel["name"], kernel["profiles"], threads))
         rows = len(kernel["slots"])
-        words = np.zeros(rows * THREADS + _GUARD, np.uint32)
+        words = np.zeros(rows * threads + _GUARD, np.uint32)
         self._copy("cuMemcpyHtoD_v2", self._in, given)
         self._copy("cuMemcpyHtoD_v2", self._out, words)
         if kernel.get("uniform"):
             self._give(module, given)
-        number = ctypes.c_uint32(THREADS)
+        number = ctypes.c_uint32(threads)
         arguments = (ctypes.c_void_p * 3)(
             *(ctypes.addressof(a) for a in (self._in, self._out, number))
         )
@@ -91,23 +94,23 @@ class Driver:
         last = (arguments,) if kernel["cooperative"] else (arguments, None)
         with _Caught(kernel["prints"]) as caught:
             self.call(
-                name, function, _BLOCKS, 1, 1, _BLOCK, 1, 1, kernel["shared"], None, *last
+                name, function, *grid, *block, kernel["shared"], None, *last
             )  # fmt: skip
             self.call("cuCtxSynchronize")
         self.call(
             "cuMemcpyDtoH_v2", words.ctypes.data_as(ctypes.c_void_p), self._out,
             ctypes.c_size_t(words.nbytes),
         )  # fmt: skip
-        if words[rows * THREADS :].any():
+        if words[rows * threads :].any():
             raise DriverError(-1)
-        return words[: rows * THREADS].reshape(rows, THREADS), caught.text
+        return words[: rows * threads].reshape(rows, threads), caught.text
 
     def _give(self, module: ctypes.c_void_p, given: Words) -> None:
         """Each block's words, those of its first thread, into the module's constant array."""
         place, size = ctypes.c_uint64(), ctypes.c_size_t()
         self.call("cuModuleGetGlobal_v2", ctypes.byref(place), ctypes.byref(size), module, b"given")
         words = np.zeros(size.value // 4, np.uint32)
-        words[: 2 * len(given)] = given[:, ::_BLOCK].ravel()
+        words[: 2 * len(given)] = given[:, :: BLOCK[0]].ravel()
         self._copy("cuMemcpyHtoD_v2", place, words)
 
     def _copy(self, name: str, to: ctypes.c_uint64, words: Words) -> None:

@@ -68,8 +68,8 @@ def _bits32(x: float) -> int:
     return int(struct.unpack("<I", struct.pack("<f", x))[0])
 
 
-def _stream(letter: str, rng: random.Random) -> list[int]:
-    """128 values: two of three from the edges, in random order; 64-bit ones for ``l`` and ``d``."""
+def _stream(letter: str, rng: random.Random, count: int) -> list[int]:
+    """``count`` values: two of three from the edges, in random order; 64-bit ones for ``l`` and ``d``."""
     wide = letter in "ld"
     edges = {"i": _INT, "f": _FLOAT, "l": _LONG, "d": _DOUBLE}.get(letter)
     if letter in "EB":
@@ -78,16 +78,16 @@ def _stream(letter: str, rng: random.Random) -> list[int]:
         def part() -> int:
             return rng.choice(table) if rng.random() < 0.67 else rng.getrandbits(16)
 
-        return [part() | part() << 16 for _ in range(THREADS)]
+        return [part() | part() << 16 for _ in range(count)]
     if letter == "s":
-        return [rng.randrange(40) for _ in range(THREADS)]
+        return [rng.randrange(40) for _ in range(count)]
     if letter in "ap":
         low = 0.0 if letter == "p" else -8.0
-        return [_bits32(rng.uniform(low, 8.0)) for _ in range(THREADS)]
+        return [_bits32(rng.uniform(low, 8.0)) for _ in range(count)]
     if edges is None:
-        return [rng.getrandbits(32) for _ in range(THREADS)]
+        return [rng.getrandbits(32) for _ in range(count)]
     values: list[int] = []
-    for _ in range(THREADS):
+    for _ in range(count):
         r = rng.random()
         if r < 0.6:
             values.append(rng.choice(edges))
@@ -104,14 +104,14 @@ def _stream(letter: str, rng: random.Random) -> list[int]:
     return values
 
 
-def inputs(name: str, profiles: str) -> Words:
-    """``in`` of the kernel ``name``: len(profiles) times 128 words."""
+def inputs(name: str, profiles: str, threads: int = THREADS) -> Words:
+    """``in`` of the kernel ``name``: len(profiles) times ``threads`` words."""
     rng = random.Random(f"inputs {name}")
-    words = np.zeros((max(len(profiles), 1), THREADS), np.uint32)
+    words = np.zeros((max(len(profiles), 1), threads), np.uint32)
     for k, letter in enumerate(profiles):
         if letter == "-":
             continue
-        values = np.array(_stream(letter, rng), np.uint64)
+        values = np.array(_stream(letter, rng, threads), np.uint64)
         words[k] = values & 0xFFFFFFFF
         if letter in "ld":
             words[k + 1] = values >> 32

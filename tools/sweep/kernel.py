@@ -5,7 +5,8 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass, field
 
-THREADS = 128  # of every launch: two blocks of 64
+THREADS = 128  # of a usual launch: two blocks of 64
+GRID, BLOCK = (2, 1, 1), (THREADS // 2, 1, 1)
 SEED = 1  # whose truth is kept
 
 HEAD = """typedef unsigned char u8; typedef signed char i8; typedef unsigned short u16; typedef short i16;
@@ -13,6 +14,8 @@ typedef unsigned u32; typedef int i32; typedef unsigned long long u64; typedef l
 #define IN(k) in[(k) * 128 + t]
 #define IN64(k) ((u64)in[(k) * 128 + 128 + t] << 32 | in[(k) * 128 + t])
 #define PUT(k, v) out[(k) * 128 + t] = (v)
+#define GET(k) in[(k) * n + t]
+#define SET(k, v) out[(k) * n + t] = (v)
 #define PUT64(k, v) { u64 put = (v); out[(k) * 128 + t] = (u32)put; out[(k) * 128 + 128 + t] = (u32)(put >> 32); }
 """
 
@@ -27,7 +30,8 @@ class Kernel:
     """``text`` defines ``extern "C" __global__ void NAME(const u32 *in, u32 *out, u32 n)``.
 
     ``in`` holds a stream of 128 words for each letter of ``profiles`` (see :mod:`.inputs`), ``out``
-    one of 128 words for each of ``slots``, zero before the launch; ``n`` is 128.  A slot is
+    one of 128 words for each of ``slots``, zero before the launch; ``n`` is 128.  With another
+    ``grid`` or ``block`` the launch's number of threads stands for 128.  A slot is
     ``r`` (bits), ``f`` (floats), ``d`` (the low words of doubles, the next slot has the high ones),
     ``E`` (two halves) or ``B`` (two bf16): what a NaN is, when NaNs are compared as such.
 
@@ -50,13 +54,21 @@ class Kernel:
     cooperative: bool = False
     prints: bool = False
     oldest: int = 75  # the first architecture that has it
+    grid: tuple[int, int, int] = GRID
+    block: tuple[int, int, int] = BLOCK
     uniform: bool = False  # its inputs are a block's: :mod:`.uniform`
 
     @property
     def source_crc(self) -> int:
         """CRC-32 of everything that decides the result."""
         said = "\0".join((self.text, self.slots, self.profiles, *self.headers, self.helpers))
+        if self._reshaped:
+            said += f"\0{self.grid} {self.block}"
         return zlib.crc32(said.encode())
+
+    @property
+    def _reshaped(self) -> bool:
+        return (self.grid, self.block) != (GRID, BLOCK)
 
     @property
     def reads_doubles(self) -> bool:
@@ -74,6 +86,7 @@ class Kernel:
             "cooperative": self.cooperative,
             "prints": self.prints,
             "keep": bool(self.bound),
+            **({"grid": self.grid, "block": self.block} if self._reshaped else {}),
             **({"uniform": True} if self.uniform else {}),
         }
 

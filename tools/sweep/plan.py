@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from tools.sweep import features, floats, programs, ptx, warps
+from tools.sweep import features, floats, launches, programs, ptx, warps
 
 from .kernel import SEED, Group, Kernel
 
@@ -24,6 +24,7 @@ SHAPES = (
     Shape("warps", warps.kernels, 900, 25),
     Shape("ptx", ptx.kernels, 1600, 50),
     Shape("floats", floats.kernels, 700, 25),
+    Shape("launches", launches.kernels, 600, 20),
     Shape("features", features.kernels, 300, 20),
 )
 # nvcc's options of each kind of flags
@@ -34,11 +35,13 @@ FLAGS = {
     "G": ("-G",),
     "fast": ("-use_fast_math",),
     "nofma": ("--fmad=false",),
+    "ftz": ("-ftz=true",),
     "rdc": ("-rdc=true",),
 }
 ARCHES = (75, 80, 86, 89, 90, 100, 103, 120, 121)
-TRUTHS = ("O3", "O1", "G", "fast", "nofma")  # taken on the GPU
-_FLOATS_ALONE = ("fast", "nofma")
+TRUTHS = ("O3", "O1", "G", "fast", "nofma", "ftz")  # taken on the GPU
+FLUSHES = ("fast", "ftz")
+_FLOATS_ALONE = (*FLUSHES, "nofma")
 
 
 def shapes_of(names: Iterable[str]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from .inputs import Words
 from .kernel import SEED, THREADS, Kernel
-from .plan import TRUTHS, groups, shapes_of
+from .plan import FLUSHES, TRUTHS, groups, shapes_of
 
 FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "sweep" / "sm_90"
 VERDICTS = (
@@ -63,13 +63,15 @@ class Truth:
         mine = usual if taken is None else taken.get(kernel.name, usual)
         if mine is None or mine.error:
             return None
-        if flags == "fast":  # divisions and functions are approximations then
+        if flags == "ftz" and arch == 90 and taken is not None:
+            return mine
+        if flags in FLUSHES:  # fast: divisions and functions are approximations, too
             return mine if kernel.holds == "exact" and taken is not None else None
         if arch == 90 and taken is not None:
             return mine
         if kernel.holds == "code":
             return None
-        others = [self.by_flags[f] for f in self.by_flags if f not in ("O3", "fast")]
+        others = [self.by_flags[f] for f in self.by_flags if f not in ("O3", *FLUSHES)]
         moved = any(kernel.name in other for other in others)
         return None if moved else usual
 

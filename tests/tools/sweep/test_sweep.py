@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import os
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from sassxlate import toolchain
 from sassxlate.executors import Place
 from tools.sweep import plan, table, truth
 from tools.sweep.compile import compile_group
-from tools.sweep.driver import digests, one_nan
+from tools.sweep.driver import LARGEST, digests, one_nan
 from tools.sweep.inputs import Words, inputs
 from tools.sweep.kernel import THREADS, Group, Kernel
 from tools.sweep.run import Settings, lines_of, run_all, run_groups
@@ -57,6 +59,24 @@ def test_shapes_are_what_they_say(groups: list[Group]) -> None:
             assert len(kernel.slots) <= 64
             assert kernel.shape == group.name.rpartition("_")[0]
             assert not kernel.bound or set(kernel.slots) <= {"f"} or set(kernel.slots) == {"d", "-"}
+
+
+def test_launches_of_other_shapes(groups: list[Group]) -> None:
+    """They fit into the driver's buffers and a block's limits, and the shape decides the result."""
+    mine = [k for g in groups for k in g.kernels if k.shape == "launches"]
+    sizes = {math.prod(k.block) for k in mine}
+    assert {1, 31, 64, 1024} <= sizes
+    assert max(sizes) <= 1024
+    assert len({k.grid for k in mine}) > 5
+    for kernel in mine:
+        threads = math.prod(kernel.grid) * math.prod(kernel.block)
+        assert 4 * threads * max(len(kernel.slots), len(kernel.profiles)) + 256 <= LARGEST
+        assert f"__launch_bounds__({math.prod(kernel.block)})" in kernel.text
+    (one, *_) = mine
+    assert one.launch()["block"] == one.block
+    assert "block" not in plan.SHAPES[0].kernels(1, 0, 1)[0].launch()
+    assert replace(one, grid=(1, 1, 9)).source_crc != one.source_crc
+    assert inputs(one.name, "ir", 7).shape == (2, 7)
 
 
 def test_inputs_are_the_names_alone() -> None:
@@ -201,7 +221,7 @@ def test_bounds(bound: str, there: int, here: int, said: str) -> None:
 
 
 def test_where_a_truth_holds() -> None:
-    usual, other = _result(_words(1, 1)), _result(_words(2, 2))
+    usual, other, flushed = (_result(_words(k, k)) for k in (1, 2, 3))
     for holds, flags, arch, expected in (
         ("all", "O1", 80, usual),
         ("exact", "O3", 120, usual),
@@ -211,9 +231,18 @@ def test_where_a_truth_holds() -> None:
         ("code", "O3", 80, None),
         ("code", "nofma", 90, usual),
         ("all", "fast", 90, None),
+        ("exact", "ftz", 80, flushed),
+        ("code", "ftz", 90, flushed),
+        ("code", "ftz", 80, None),
     ):
         kernel = _kernel(holds=holds)
-        taken = {"O3": {"a_0001": usual}, "O1": {}, "fast": {"a_0001": other}, "nofma": {}}
+        taken = {
+            "O3": {"a_0001": usual},
+            "O1": {},
+            "fast": {"a_0001": other},
+            "nofma": {},
+            "ftz": {"a_0001": flushed},
+        }
         found = truth.Truth({"a_0001": kernel.source_crc}, taken)
         assert found.expected(kernel, arch, flags) == expected, (holds, flags, arch)
     # A result that flags change is compared with the same flags on sm_90 alone.
