@@ -63,10 +63,11 @@ def compiled(text: str, target: Target) -> MachineCode:
         raise refused(BACKEND, "a stack whose size is not known")
     calls = partial(with_calls, found, target.instructions) if found.distances else None
     descriptor = replace(descriptor, entry=0)
+    flushes = not descriptor.float_mode >> 4 & 3
     if family is None:
-        code, lines = stand_ins.replaced(found.code, found.lines, calls)
+        code, lines = stand_ins.replaced(found.code, found.lines, calls, flushes=flushes)
         return MachineCode(code, descriptor, made.note, lines)
-    done = elsewhere.replaced(found.code, made.texts, found.lines, family, calls)
+    done = elsewhere.replaced(found.code, made.texts, found.lines, family, calls, flushes=flushes)
     return MachineCode(done.code, descriptor, made.note, done.lines, written, done.texts)
 
 

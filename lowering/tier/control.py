@@ -38,6 +38,7 @@ from sassxlate.lowering.tier.warp.reductions import Reductions, reduces, wait
 from sassxlate.lowering.tier.warp.together import Together
 
 WHOLE = ("LDSM", "STSM", "MOVM", "HMMA")
+_ARITHMETIC = ("sum", "product")
 _DEPTH, _BLOCKS = 8, 4000  # most nested calls, and blocks with copies
 
 # Of these the semantics themselves ask whether a result is NVIDIA's NaN.
@@ -308,8 +309,10 @@ class Blocks:
 
     def _check_flushing(self, ins: Instruction) -> None:
         """Refuses operations on binary32 that keep denormal numbers, in a function whose mode
-        flushes them."""
+        flushes them, but sums and products, for which the mode can be changed."""
         t = traits(ins)
+        if t.subnormals in _ARITHMETIC and not ins.has("SAT"):
+            return
         reads = t.number == "f32" or (t.converts and ins.has("F32"))
         if reads and not (ins.has("FTZ") or ins.has("FMZ")) and t.subnormals != "fixed":
             raise refused(FORM, "operations with and without .FTZ in one kernel", ins)
@@ -449,12 +452,14 @@ class Blocks:
 
 
 def flushes(cfg: Cfg) -> bool:
-    """Whether a kernel multiplies with .FTZ."""
-    return any(
-        traits(i).subnormals == "product" and (i.has("FTZ") or i.has("FMZ"))
-        for b in cfg.blocks
-        for i in b.instructions
-    )
+    """Whether most sums and products of binary32 flush denormal numbers: then the function's mode
+    does."""
+    count = 0
+    for block in cfg.blocks:
+        for ins in block.instructions:
+            if traits(ins).subnormals in _ARITHMETIC:
+                count += 1 if ins.has("FTZ") or ins.has("FMZ") else -1
+    return count > 0
 
 
 __all__ = ["Blocks", "flushes"]

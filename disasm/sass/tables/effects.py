@@ -23,7 +23,7 @@ Transfer: TypeAlias = Literal["", "jump", "indirect", "call", "return", "exit", 
 Barrier: TypeAlias = Literal["", "arm", "leave", "move", "result"]
 Lanes: TypeAlias = Literal["", "first", "some", "whole"]
 Order: TypeAlias = Literal["", "schedule", "memory", "hint"]
-Subnormals: TypeAlias = Literal["", "product", "fixed"]
+Subnormals: TypeAlias = Literal["", "sum", "product", "fixed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +190,10 @@ def effects_of(mnemonic: str) -> Effects:
 
 
 # Of instructions on binary32 numbers, by mnemonic without the U of the uniform data path.
-# "product": it multiplies them.  "fixed": .FTZ does not change what becomes of subnormals, or it
-# reads bits, or makes binary32 numbers of integers or halves.
+# "sum", "product": it adds or multiplies them.  "fixed": .FTZ does not change what becomes of
+# subnormals, or it reads bits, or makes binary32 numbers of integers or halves.
 _SUBNORMALS: Mapping[str, Subnormals] = MappingProxyType({
+    **dict.fromkeys("FADD FADD2".split(), "sum"),
     **dict.fromkeys("FMUL FFMA FMUL2 FFMA2".split(), "product"),
     **dict.fromkeys("MUFU FCHK FSEL I2F I2FP F2FP HADD2".split(), "fixed"),
 })  # fmt: skip

@@ -36,7 +36,7 @@ class Encodings:
     sizes: Mapping[int, int]
     stand_ins: Mapping[str, int]
     set_register: int  # SOPK's opcode with a literal: s_setreg_imm32_b32
-    round_mode: int  # SOPP's opcode
+    modes: Mapping[str, int]  # SOPP's opcodes
     opcodes: Mapping[str, int]
     packed_maximum: int
     names: Mapping[str, str]  # of those that the family calls otherwise
@@ -53,9 +53,10 @@ RDNA2: Final = Encodings(
     # VINTRP; DS, FLAT, MUBUF, MTBUF, SMEM, EXP
     sizes={0x32: 4, 0x36: 8, 0x37: 8, 0x38: 8, 0x3A: 8, 0x3D: 8, 0x3E: 8},
     stand_ins={"v_lerp_u8": 0x14D, "v_sad_hi_u8": 0x15B, "v_msad_u8": 0x171, "v_sad_u8": 0x15A,
+               "v_sad_u16": 0x15C,
                "v_qsad_pk_u16_u8": 0x172, "v_mqsad_u32_u8": 0x175},
     set_register=21,
-    round_mode=0x24,
+    modes={"s_round_mode": 0x24, "s_denorm_mode": 0x25},
     opcodes={
         **_SAME, "v_fma_f32": 0x14B, "v_max3_f32": 0x154, "v_add_f64": 0x164, "v_mul_f64": 0x165,
         "v_fma_f64": 0x14C,
@@ -70,9 +71,10 @@ RDNA4: Final = Encodings(
     # VBUFFER, VIMAGE; DS; VSAMPLE; VFLAT, VSCRATCH, VGLOBAL; SMEM, VEXPORT
     sizes={0x31: 12, 0x34: 12, 0x36: 8, 0x39: 12, 0x3B: 12, 0x3D: 8, 0x3E: 8},
     stand_ins={"v_lerp_u8": 0x215, "v_sad_hi_u8": 0x223, "v_msad_u8": 0x239, "v_sad_u8": 0x222,
+               "v_sad_u16": 0x224,
                "v_qsad_pk_u16_u8": 0x23A, "v_mqsad_u32_u8": 0x23D},
     set_register=19,
-    round_mode=0x11,
+    modes={"s_round_mode": 0x11, "s_denorm_mode": 0x12},
     opcodes={
         **_SAME, "v_fma_f32": 0x213, "v_max3_f32": 0x22A, "v_add_f64": 0x102, "v_mul_f64": 0x106,
         "v_fma_f64": 0x214,

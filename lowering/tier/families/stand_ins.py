@@ -15,6 +15,7 @@ from typing import Final
 from sassxlate.lowering.tier.families.encodings import LITERAL, Encodings, field, places
 from sassxlate.lowering.tier.numbers import stand_ins
 from sassxlate.lowering.tier.numbers.far import addresses, direct
+from sassxlate.lowering.tier.numbers.modes import Change, blind
 from sassxlate.lowering.tier.numbers.pieces import NOP, Piece, in_clause
 from sassxlate.lowering.tier.numbers.stand_ins import Real, branches
 from sassxlate.lowering.tier.numbers.weave import Calls, Woven, woven
@@ -61,8 +62,11 @@ def replaced(
     lines: Iterable[tuple[int, int]],
     family: Encodings,
     calls: Calls | None = None,
+    *,
+    flushes: bool = False,
 ) -> Woven:
-    """The code with the real instructions; ``calls`` resolves those of functions.
+    """The code with the real instructions; ``calls`` resolves those of functions, ``flushes``: the
+    mode flushes denormal binary32 numbers.
 
     Raises Refused SX0464 if code and text differ.
     """
@@ -80,10 +84,10 @@ def replaced(
     elif addresses(pieces, family.scalar):
         raise refused(BACKEND, "addresses of code")
 
-    def set_mode(mode: int) -> bytes:
-        return struct.pack("<HH", mode, 0xBF80 | family.round_mode)
+    def encoded(change: Change) -> bytes:
+        return struct.pack("<HH", change.value, 0xBF80 | family.modes[change.name])
 
-    return woven(pieces, lines, set_mode, family.scalar)
+    return woven(pieces, lines, encoded, family.scalar, flushes=flushes)
 
 
 def _paired(code: bytes, starts: Sequence[int], texts: Sequence[str]) -> list[str]:
@@ -119,7 +123,11 @@ def _piece(data: bytes, at: int, text: str, family: Encodings) -> Piece:
     if known != (name if name in stand_ins.STAND_INS else ""):
         raise refused(BACKEND, f"the code is not its text: {text}")
     if not known:
-        return Piece(at, data, text=text, clause=in_clause(data, family.scalar))
+        clause, same = (
+            in_clause(data, family.scalar),
+            blind(*(part.split()[0] for part in text.split("::"))),
+        )
+        return Piece(at, data, text=text, clause=clause, blind=same)
     real, encoded, said = _StandIn(data, name, operands.split(", "), family).real()
     return Piece(at, data, real=encoded, mode=real.mode, text=said)
 

@@ -20,13 +20,13 @@ from __future__ import annotations
 
 from sassxlate.domain.interface import IEEE, is_nan
 from sassxlate.lowering.llvm.ir_text import Val
-from sassxlate.lowering.tier.numbers.vectors import Vectors
+from sassxlate.lowering.tier.numbers.other_mode import OtherMode
 
 _NAN = 0x7FFF0000  # NVIDIA's, as binary32
 _ONE, _MINUS_ZERO = 0x3F80, 0x8000
 
 
-class BrainFloats(Vectors):
+class BrainFloats(OtherMode):
     """The part of the domain that knows bf16 (:mod:`disasm.sass.semantics.arithmetic.bfloat`)."""
 
     def bf16_fma(self, a: Val, b: Val, c: Val) -> Val | None:

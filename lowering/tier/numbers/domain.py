@@ -57,7 +57,6 @@ class LaneDomain(BrainFloats):
         super().__init__(fn, avx512=avx512, seed_offset=seed_offset)
         self.payloads = True
         self.any_nan = False
-        self.flushes = False
         self._magnitude_of: dict[str, Val] = {}
         self._nan_test_of: dict[str, Val] = {}
         self._exponent_of: dict[str, Val] = {}
@@ -65,7 +64,6 @@ class LaneDomain(BrainFloats):
         self._tiny_test_of: dict[str, Val] = {}
         self._field_of: dict[str, Val] = {}
         self._end_test_of: dict[str, tuple[Val, int]] = {}
-        self._no_denormal: set[str] = set()
         self._flushed_of: dict[str, Val] = {}
         self._untruncated: dict[str, Val] = {}
         self._greater_of: dict[str, tuple[Val, int]] = {}
@@ -161,7 +159,7 @@ class LaneDomain(BrainFloats):
         flushed."""
         tiny = self._tiny_test_of.get(c.ref)
         if tiny == b and b == self._sign_of.get(a.ref):  # as `flush` writes it
-            if b.ref in self._no_denormal:
+            if b.ref in self.no_denormal:
                 return b
             out = super().select(c, a, b)
             self._flushed_of[out.ref] = b
@@ -314,6 +312,8 @@ class LaneDomain(BrainFloats):
     def fadd(self, a: Val, b: Val, fp: Fp) -> Val:
         if (known := self._folded("fadd", fp, a, b)) is not None:
             return known
+        if (other := self.in_other_mode("add", fp, a, b)) is not None:
+            return other
         if fp.round != Round.NEAREST:
             if a.width >= 32:
                 return self._given(fp, self._rounded("add", fp, *self._sources(fp, a, b)))
@@ -330,6 +330,8 @@ class LaneDomain(BrainFloats):
     def fmul(self, a: Val, b: Val, fp: Fp) -> Val:
         if (known := self._folded("fmul", fp, a, b)) is not None:
             return known
+        if (other := self.in_other_mode("mul", fp, a, b)) is not None:
+            return other
         if fp.round != Round.NEAREST:
             self._only_kept(fp, a.width)
             if a.width >= 32:
@@ -347,6 +349,8 @@ class LaneDomain(BrainFloats):
     def ffma(self, a: Val, b: Val, c: Val, fp: Fp) -> Val:
         if (known := self._folded("ffma", fp, a, b, c)) is not None:
             return known
+        if (other := self.in_other_mode("fma", fp, a, b, c)) is not None:
+            return other
         if fp.round != Round.NEAREST:
             self._only_kept(fp, a.width)
             if a.width >= 32:
@@ -487,7 +491,7 @@ class LaneDomain(BrainFloats):
             given = self._hidden(given)
         out = self.from_float(self.fn.emit(f"call {kind} {name}({kind} {given})"), a.width, False)
         if a.width == 32:
-            self._no_denormal.add(out.ref)
+            self.no_denormal.add(out.ref)
         return out
 
 

@@ -9,15 +9,15 @@ from types import MappingProxyType
 from typing import Final
 
 from sassxlate.lowering.target import Family
-
-NEAREST: Final = 0  # the rounding mode
+from sassxlate.lowering.tier.numbers.modes import NEAREST
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
     """An instruction at its offset.  ``target`` is the offset that a branch goes to; ``real`` what
-    it stands for, which needs the rounding mode ``mode``.  ``text`` is what a listing has;
-    ``clause`` says how many instructions must follow it with nothing in between."""
+    it stands for, which needs the mode ``mode``.  ``text`` is what a listing has; ``clause`` says
+    how many instructions must follow it with nothing in between, ``blind`` that it does the same in
+    every mode."""
 
     at: int
     data: bytes
@@ -26,6 +26,7 @@ class Piece:
     mode: int = NEAREST
     text: str = ""
     clause: int = 0
+    blind: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,6 @@ def branch(ops: Opcodes) -> bytes:
 
 
 __all__ = [
-    "NEAREST", "NOP", "OPCODES", "SOPP", "Opcodes", "Piece", "branch", "first_word", "in_clause",
+    "NOP", "OPCODES", "SOPP", "Opcodes", "Piece", "branch", "first_word", "in_clause",
     "one_source", "without_operands",
 ]  # fmt: skip

@@ -1,7 +1,8 @@
-"""Instructions that LLVM's IR cannot ask for: roundings otherwise than to nearest, and conversions
+"""Instructions that LLVM's IR cannot ask for: roundings otherwise than to nearest, single
+operations that flush denormal numbers, or keep them, where the function does not, and conversions
 to integers that saturate as the hardware's do.
 
-LLVM does not follow the rounding mode through code that it may reorder, and it writes comparisons
+LLVM does not follow the mode through code that it may reorder, and it writes comparisons
 around a conversion whose result is undefined in C.  So another instruction stands in for each: one
 with the same sources and the same size of result that LLVM writes only where it is asked to, and
 neither folds nor looks into.  :func:`replaced` puts the real ones into the machine code, each
@@ -21,7 +22,8 @@ from sassxlate.domain.interface import Round
 from sassxlate.lowering.llvm.ir_text import Function, Val
 from sassxlate.lowering.target import NULL
 from sassxlate.lowering.tier.numbers.far import addresses, direct
-from sassxlate.lowering.tier.numbers.pieces import NEAREST, OPCODES, Piece, in_clause
+from sassxlate.lowering.tier.numbers.modes import NEAREST, OTHER, Change, blind
+from sassxlate.lowering.tier.numbers.pieces import OPCODES, Piece, in_clause
 from sassxlate.lowering.tier.numbers.weave import Calls, woven
 from sassxlate.lowering.tier.refusal import BACKEND, refused
 
@@ -42,9 +44,10 @@ class Real:
 # With three sources, one stand-in for each rounding.
 _FUSED: Final = {Round.DOWN: "lerp", Round.UP: "sad.hi.u8", Round.ZERO: "msad.u8"}
 FUSED_REAL: Final[Mapping[str, Real]] = MappingProxyType({
-    "v_" + name.replace(".", "_") + ("_u8" if name == "lerp" else ""):
-        Real("v_fma_f32", 3, _MODES[how])
-    for how, name in _FUSED.items()
+    "v_sad_u16": Real("v_fma_f32", 3, OTHER),
+    **{"v_" + name.replace(".", "_") + ("_u8" if name == "lerp" else ""):
+           Real("v_fma_f32", 3, _MODES[how])
+       for how, name in _FUSED.items()},
 })  # fmt: skip
 # With fewer, the last operand of v_sad_u8 says which it is; of doubles the second of
 # v_qsad_pk_u16_u8, or, with three sources, of v_mqsad_u32_u8, whose last one has two of them.
@@ -57,6 +60,7 @@ NUMBERED: Final = (
     *(Real(f"v_{op}_f64", n, mode)
       for op, n in (("add", 2), ("mul", 2), ("fma", 3)) for mode in _MODES.values()),
     *(Real(f"v_cvt_f32_{kind}32", 1, mode) for kind in "ui" for mode in _MODES.values()),
+    Real("v_add_f32", 2, OTHER), Real("v_mul_f32", 2, OTHER),
 )  # fmt: skip
 # NVIDIA's NaN beside the source: see `lowering/builder/canonical_nan.py`.
 CANONICAL: Final = MappingProxyType({"v_max3_f32": (I(0x7FFFFFFF),) * 2,
@@ -86,6 +90,14 @@ def rounded(fn: Function, op: Operation, how: Round, *args: Val) -> Val:
     if op == "fma":
         return _call(fn, _FUSED[how], "i32", *args)
     return _call(fn, "sad.u8", "i32", *args, _number(Real(f"v_{op}_f32", 2, _MODES[how])))
+
+
+def otherwise(fn: Function, op: Operation, *args: Val) -> Val:
+    """A sum, product or both, of binary32, with denormal numbers flushed where the function keeps
+    them, and kept where it flushes them."""
+    if op == "fma":
+        return _call(fn, "sad.u16", "i32", *args)
+    return _call(fn, "sad.u8", "i32", *args, _number(Real(f"v_{op}_f32", 2, OTHER)))
 
 
 def _rounded_double(fn: Function, op: Operation, how: Round, *args: Val) -> Val:
@@ -199,10 +211,14 @@ def canonical_constant(value: int, op: str) -> int:
 
 
 def replaced(
-    code: bytes, lines: Sequence[tuple[int, int]], calls: Calls | None = None
+    code: bytes,
+    lines: Sequence[tuple[int, int]],
+    calls: Calls | None = None,
+    *,
+    flushes: bool = False,
 ) -> tuple[bytes, tuple[tuple[int, int], ...]]:
     """Machine code with the real instructions, and its table of lines (offset, line).  ``calls``:
-    resolves those of functions."""
+    resolves those of functions; ``flushes``: the mode flushes denormal binary32 numbers."""
     ops = OPCODES["RDNA3"]
     insts: list[tuple[int, Inst]] = []
     at = 0
@@ -224,18 +240,22 @@ def replaced(
             pieces.append(Piece(at, data, real=encode(stood_for), mode=real.mode))
         else:
             target = branch_target(inst, at) if branches(inst.op) else None
-            pieces.append(Piece(at, data, target, clause=in_clause(data, ops)))
+            clause, same = (
+                in_clause(data, ops),
+                blind(*(i.op for i in (inst, inst.y) if i is not None)),
+            )
+            pieces.append(Piece(at, data, target, clause=clause, blind=same))
     pieces = direct(pieces, ops)
     if calls is not None:
         pieces = calls(pieces)
     elif addresses(pieces, ops):
         raise refused(BACKEND, "addresses of code")
-    done = woven(pieces, lines, _set, ops)
+    done = woven(pieces, lines, _encoded, ops, flushes=flushes)
     return done.code, done.lines
 
 
-def _set(mode: int) -> bytes:
-    return encode(Inst("s_round_mode", (), imm=mode))
+def _encoded(change: Change) -> bytes:
+    return encode(Inst(change.name, (), imm=change.value))
 
 
 def branches(op: str) -> bool:
@@ -246,5 +266,5 @@ def branches(op: str) -> bool:
 __all__ = [
     "CANONICAL", "DOUBLE", "DRAIN", "FUSED_REAL", "NUMBERED", "RELATIVE", "SINGLE", "STAND_INS",
     "TRIPLE", "Operation", "Real", "branches", "canonical", "canonical_constant", "converted",
-    "drain", "from_integer", "replaced", "rounded",
+    "drain", "from_integer", "otherwise", "replaced", "rounded",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Machine code with some instructions replaced by others, between changes of the rounding mode."""
+"""Machine code with some instructions replaced by others, between changes of the mode."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from itertools import accumulate
 from typing import Final, TypeAlias
 
 from sassxlate.lowering.tier.numbers import far
-from sassxlate.lowering.tier.numbers.pieces import NEAREST, Opcodes, Piece
+from sassxlate.lowering.tier.numbers.modes import NEAREST, Change, entered, left
+from sassxlate.lowering.tier.numbers.pieces import Opcodes, Piece
 from sassxlate.lowering.tier.refusal import BACKEND, refused
 
 _NOWHERE: Final = 0  # the line of what is no instruction of SASS
@@ -30,33 +31,22 @@ class Woven:
 def woven(
     pieces: Sequence[Piece],
     lines: Iterable[tuple[int, int]],
-    set_mode: Callable[[int], bytes],
+    encoded: Callable[[Change], bytes],
     ops: Opcodes,
+    *,
+    flushes: bool,
 ) -> Woven:
-    """The instructions, which follow each other, with the real ones in their places; a change of
-    the mode stays for the next one if that needs the same and no branch goes to it.  Branches that
-    do not reach any more go over islands.
+    """The instructions, which follow each other, with the real ones in their places.  Branches that
+    do not reach any more go over islands.  ``flushes``: the function's mode flushes denormal
+    binary32 numbers.
 
     Raises Refused SX0464 if these do not suffice.
     """
-    out: list[Piece] = []  # with their old offsets
-    targets = {p.target for p in pieces}
-    mode = NEAREST
-    for piece in pieces:
-        new = [piece]
-        if piece.real is not None:
-            new = [Piece(piece.at, piece.real, text=piece.text)]
-            if piece.mode != NEAREST:
-                new = [
-                    _change(piece.at, piece.mode, set_mode),
-                    *new,
-                    _change(piece.at, 0, set_mode),
-                ]
-                if mode == piece.mode and piece.at not in targets:  # it follows one with this mode
-                    out.pop()
-                    new = new[1:]
-        mode = piece.mode
-        out += new
+
+    def change(at: int, to: Change) -> Piece:
+        return Piece(at, encoded(to), text=to.text)
+
+    out = _with_modes(pieces, change, flushes=flushes)  # with their old offsets
     places = _places(out)
     if any(not _reaches(p, at, places) for p, at in zip(out, _offsets(out), strict=False)):
         out = far.with_islands(out, ops)
@@ -68,6 +58,34 @@ def woven(
         tuple(_rows(out, rows)),
         tuple(piece.text for piece in out if piece.data),
     )
+
+
+def _with_modes(
+    pieces: Sequence[Piece], change: Callable[[int, Change], Piece], *, flushes: bool
+) -> list[Piece]:
+    """The real instructions between changes of the mode.  A mode stays for the next that needs it
+    if all in between do the same in every mode, and no branch goes to any of these."""
+    out: list[Piece] = []
+    targets = {p.target for p in pieces}
+    mode, end = NEAREST, 0  # the mode that could stay, and the place of what ends it
+    for piece in pieces:
+        if piece.at in targets or (piece.real is None and not piece.blind):
+            mode = NEAREST
+        if piece.real is None:
+            out.append(piece)
+            continue
+        real = Piece(piece.at, piece.real, text=piece.text)
+        if piece.mode == NEAREST:
+            mode = NEAREST
+            out.append(real)
+            continue
+        if mode == piece.mode:
+            del out[end]
+        else:
+            out.append(change(piece.at, entered(piece.mode, flushes=flushes)))
+        out += [real, change(piece.at, left(piece.mode, flushes=flushes))]
+        mode, end = piece.mode, len(out) - 1
+    return out
 
 
 def _offsets(pieces: Iterable[Piece]) -> Iterator[int]:
@@ -95,10 +113,6 @@ def _rows(pieces: Sequence[Piece], rows: Mapping[int, int]) -> Iterator[tuple[in
         if at in rows or island != before:
             yield at, _NOWHERE if island else line
         before = island
-
-
-def _change(at: int, mode: int, set_mode: Callable[[int], bytes]) -> Piece:
-    return Piece(at, set_mode(mode), text=f"s_round_mode {mode:#x}")
 
 
 def _words(piece: Piece, here: int, places: Mapping[int, int]) -> int:

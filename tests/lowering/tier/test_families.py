@@ -134,7 +134,7 @@ def test_stand_ins_become_what_they_stand_for(target: Target) -> None:
     assert not any(name in said for name in stand_ins.STAND_INS)
     lines = dict(done.lines)
     for at, text in zip([at for at, _ in places(done.code, family)], texts, strict=True):
-        assert at in lines or text.startswith(("s_round_mode", "v_")), text
+        assert at in lines or text.startswith(("s_round_mode", "s_denorm_mode", "v_")), text
 
 
 @needs_clang
@@ -206,9 +206,10 @@ def test_an_atomic_sum_flushes_on_rdna2() -> None:
     asked = {t: made_for("global_atomics", TARGETS[t]).assembly for t in CPUS}
     assert "global_atomic_add_f32" in asked["gfx1201"]
     assert "atomic_add_f32" not in asked["gfx1030"]
-    loop = asked["gfx1030"].partition("v_add_f32")[2].partition("global_atomic_cmpswap")
-    assert loop[1]
-    assert "v_cmp" in loop[0]  # whether the sum is denormal
+    before, _, after = asked["gfx1030"].partition("v_add_f32")
+    assert before.rstrip().rpartition("\n")[2].split()[:2] == ["s_denorm_mode", "0xc"]
+    assert after.partition("\n")[2].split()[:2] == ["s_denorm_mode", "0xf"]
+    assert "global_atomic_cmpswap" in after
 
 
 def test_the_rules_write_nothing_for_them() -> None:

@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from sassxlate import toolchain
 from sassxlate.disasm.containers.cubin import parse_cubin
 from sassxlate.disasm.containers.values import Cubin
-from sassxlate.disasm.rdna3 import branch_target, decode, encode
+from sassxlate.disasm.rdna3 import OPS, branch_target, decode, encode
 from sassxlate.disasm.rdna3.instruction import I, Inst, S, V
+from sassxlate.disasm.rdna3.semantics.apply import lookup
 from sassxlate.lowering.emulate.options import CompileOptions
 from sassxlate.lowering.emulate.runner import EmulatedDevice, run_code_object
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.target import DEFAULT
+from sassxlate.lowering.tier.numbers.modes import blind
 from sassxlate.lowering.tier.numbers.stand_ins import STAND_INS, replaced
 from sassxlate.lowering.tier.refusal import BACKEND, Refused
 from sassxlate.lowering.tier.translate import by_tier
@@ -85,15 +87,15 @@ def test_doubles() -> None:
 
 
 def test_branches_and_lines_follow() -> None:
-    end, nop = Inst("s_endpgm"), Inst("s_nop", (), imm=0)
+    end, other = Inst("s_endpgm"), Inst("v_rcp_f32", (V(9), V(9)))
     size = len(encode(LERP))
     forth = Inst("s_cbranch_vccz", (), imm=(2 * size + 8) // 4)
     back = Inst("s_branch", (), imm=-(2 * size + 8) // 4)
-    code = _code(forth, LERP, nop, LERP, back, end)
+    code = _code(forth, LERP, other, LERP, back, end)
     new, lines = replaced(code, [(0, 1), (4, 2), (4 + size, 3), (8 + size, 4), (8 + 2 * size, 5)])
     insts = _texts(new)
     assert [i.op for _, i in insts] == [
-        "s_cbranch_vccz", "s_round_mode", "v_fma_f32", "s_round_mode", "s_nop",
+        "s_cbranch_vccz", "s_round_mode", "v_fma_f32", "s_round_mode", "v_rcp_f32",
         "s_round_mode", "v_fma_f32", "s_round_mode", "s_branch", "s_endpgm",
     ]  # fmt: skip
     at = {n: place for n, (place, _) in enumerate(insts)}
@@ -115,6 +117,37 @@ def test_neighbours_share_a_mode_unless_code_comes_between_them() -> None:
     target = branch_target(insts[0][1], 0)
     assert dict(insts)[target].op == "s_round_mode"
     assert dict(insts)[target].imm == 0b1010
+
+
+ADD = Inst("v_sad_u8", (V(0), V(1), V(2), I(27)))
+FMA = Inst("v_sad_u16", (V(0), V(1), V(2), V(3)))
+
+
+@pytest.mark.parametrize(("flushes", "inside", "after"), [(False, 0xC, 0xF), (True, 0xF, 0xC)])
+def test_the_mode_that_the_function_does_not_have(flushes: bool, inside: int, after: int) -> None:
+    """It stays over what does the same in every mode."""
+    code = _code(
+        FMA, Inst("v_and_b32", (V(4), V(5), V(0))), ADD, Inst("v_rcp_f32", (V(9), V(9))), ADD,
+        LERP, Inst("s_endpgm"),
+    )  # fmt: skip
+    insts = [(i.op, i.imm) for _, i in _texts(replaced(code, (), flushes=flushes)[0])]
+    assert insts == [
+        ("s_denorm_mode", inside), ("v_fma_f32", 0), ("v_and_b32", 0), ("v_add_f32", 0),
+        ("s_denorm_mode", after), ("v_rcp_f32", 0),
+        ("s_denorm_mode", inside), ("v_add_f32", 0), ("s_denorm_mode", after),
+        ("s_round_mode", 0b1010), ("v_fma_f32", 0), ("s_round_mode", 0), ("s_endpgm", 0),
+    ]  # fmt: skip
+
+
+def test_what_does_the_same_in_every_mode() -> None:
+    """Of the names that a table has, none of which the emulator asks for the mode."""
+    kept = [name for name in OPS if blind(name)]
+    assert len(kept) > 500
+    computing = {name for name in kept if (row := lookup(name)) is not None and row.mode}
+    assert computing == {"v_cmp_o_f32", "v_cmp_u_f32"}
+    assert not [name for name in kept if "atomic" in name or "branch" in name]
+    assert not blind("v_dual_mov_b32", "v_dual_add_f32")
+    assert blind("v_dual_mov_b32", "v_dual_and_b32")
 
 
 def test_code_without_them_is_the_same() -> None:
