@@ -182,7 +182,7 @@ class Blocks:
             return d.canonical(old)
         if kind is not Nan.HALVES:
             raise refused(FORM, f"a NaN of kind {kind}", self.lane.ins)
-        return stand_ins.canonical(d.fn, old, halves=True)
+        return stand_ins.canonical_halves(d.fn, old)
 
     def _step(self, ins: Instruction, guard: Guard) -> None:
         lane, t, name = self.lane, traits(ins), ins.mnemonic

@@ -30,7 +30,6 @@ _FLOATS: Final = {
          0xC0800000, 0x3E22F983)
     )
 }  # fmt: skip
-_NAN: Final = {"v_max3_f32": 0x7FFFFFFF, "v_pk_max_f16": 0x7FFF7FFF}
 _ALIGN: Final = ".p2align"
 ALIGNED: Final = 6  # the largest alignment of what LLVM puts into a function, as a power of two
 
@@ -151,8 +150,8 @@ class _StandIn:
         args, width = self.sources[: of.sources], 1
         if self.name in (stand_ins.DOUBLE, stand_ins.TRIPLE):
             args, width = self._of_doubles(of), 2
-        if of.op in _NAN:
-            return of, *self._canonical(of.op, args[0])
+        if of.nan:
+            return of, *self._canonical(of, args[0])
         return of, *self._vop3(of.op, args, width, 1 if width == 2 and of.sources == 1 else width)
 
     def _numbered(self) -> Real:
@@ -198,21 +197,21 @@ class _StandIn:
         said = [self._text(self.vdst + _VECTORS, of_result), *(self._text(a, width) for a in args)]
         return data, f"{name} {', '.join(said)}"
 
-    def _canonical(self, op: str, source: int) -> tuple[bytes, str]:
+    def _canonical(self, of: Real, source: int) -> tuple[bytes, str]:
         """NVIDIA's NaN for any: the maximum with one, on both sides unless the first of two is
         the maximum."""
         vdst, text = f"v{self.vdst}", self._text(source, 1)
         known = self._constant(source)
         if known is not None:
-            word = stand_ins.canonical_constant(known, op)
+            word = stand_ins.canonical_constant(known, of)
             move = 0x7E000200 | self.vdst << 17
             if word == known and source != LITERAL:
                 return (move | source).to_bytes(4, "little"), f"v_mov_b32_e32 {vdst}, {text}"
             data = struct.pack("<II", move | LITERAL, word)
             return data, f"v_mov_b32_e32 {vdst}, {word:#x}"
-        nan, name = _NAN[op], self.family.names.get(op, op)
-        if op == "v_max3_f32":
-            first = 0x35 << 26 | self.family.opcodes[op] << 16 | self.vdst
+        nan, name = of.nan, self.family.names.get(of.op, of.op)
+        if of.op == "v_max3_f32":
+            first = 0x35 << 26 | self.family.opcodes[of.op] << 16 | self.vdst
             second = LITERAL | source << 9 | LITERAL << 18
             return struct.pack(
                 "<III", first, second, nan

@@ -18,11 +18,11 @@ A product and a sum at once has no such bound: 16 bits of the product may be the
 
 from __future__ import annotations
 
-from sassxlate.domain.interface import IEEE, is_nan
+from sassxlate.domain.interface import IEEE
 from sassxlate.lowering.llvm.ir_text import Val
+from sassxlate.lowering.tier.numbers import stand_ins
 from sassxlate.lowering.tier.numbers.other_mode import OtherMode
 
-_NAN = 0x7FFF0000  # NVIDIA's, as binary32
 _ONE, _MINUS_ZERO = 0x3F80, 0x8000
 
 
@@ -42,10 +42,11 @@ class BrainFloats(OtherMode):
 
     def bf16_nearest(self, a: Val) -> Val:
         """A binary32 number as the nearest bf16; a NaN becomes 0x7fff."""
+        a = self.canonical_single(a, stand_ins.BF16_NAN)
         odd = self.and_(self.lshr(a, self.const(16, 32)), self.const(1, 32))
-        # Above the middle, or at it and odd, it carries; an infinity stays one.
+        # Above the middle, or at it and odd, it carries.  An infinity stays one, and so does a NaN.
         carried = self.add(self.add(a, odd), self.const(0x7FFF, 32))
-        return self.extract(self.select(is_nan(self, a), self.const(_NAN, 32), carried), 16, 16)
+        return self.extract(carried, 16, 16)
 
 
 __all__ = ["BrainFloats"]

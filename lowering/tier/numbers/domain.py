@@ -217,19 +217,17 @@ class LaneDomain(BrainFloats):
     def canonical(self, a: Val) -> Val:
         """A binary32 number or a half whose NaN is NVIDIA's."""
         if a.width == 16:
-            pair = stand_ins.canonical(self.fn, self.zext(a, 32), halves=True)
+            pair = stand_ins.canonical_halves(self.fn, self.zext(a, 32))
             out = super().extract(pair, 0, 16)
             self._canonical_of[out.ref] = a
             return out
-        if self.flushes:  # v_max3_f32 would flush what is not a result of this mode
-            return super().select(self.fcmp("uno", a, a), self.const(_NAN[32], 32), a)
-        return stand_ins.canonical(self.fn, a, halves=False)
+        return self.canonical_single(a)
 
     def concat(self, hi: Val, lo: Val) -> Val:
         """Two halves are computed by one instruction, and their NaN repaired by one."""
         one, other = self._canonical_of.get(hi.ref), self._canonical_of.get(lo.ref)
         if one is not None and other is not None:
-            return stand_ins.canonical(self.fn, self.concat(one, other), halves=True)
+            return stand_ins.canonical_halves(self.fn, self.concat(one, other))
         if hi.ref in self._narrowed_of and lo.ref in self._narrowed_of:
             return Val(self.halves.joined(hi, lo), 32, False)
         packed = self.halves.packed(hi, lo) if hi.width == lo.width == 16 else None
@@ -267,7 +265,9 @@ class LaneDomain(BrainFloats):
     def _by_mode(self, value: Val) -> Val:
         """A result that the function's mode flushes.  LLVM makes x of x + -0 and x * 1, where the
         mode flushes nothing; only an operation that remains needs no further instruction."""
-        return self.float_call("canonicalize", value)
+        out = self.float_call("canonicalize", value)
+        self.no_denormal.add(out.ref)
+        return out
 
     def _product(self, fp: Fp, value: Val, exact: Callable[[], Val]) -> Val:
         """A product, or product and sum, as .FTZ gives it: zero if it is below the normal numbers

@@ -17,6 +17,7 @@ class OtherMode(Vectors):
         super().__init__(fn, avx512=avx512, seed_offset=seed_offset)
         self.flushes = False
         self.no_denormal: set[str] = set()
+        self._of_other_mode: set[str] = set()
 
     def in_other_mode(self, op: stand_ins.Operation, fp: Fp, *args: Val) -> Val | None:
         """A sum or product that the function's mode would not give; None if it would, or if it is
@@ -26,9 +27,15 @@ class OtherMode(Vectors):
         if fp.flush_out == self.flushes:
             return None
         out = stand_ins.otherwise(self.fn, op, *args)
-        if fp.flush_out:
-            self.no_denormal.add(out.ref)
+        (self.no_denormal if fp.flush_out else self._of_other_mode).add(out.ref)
         return out
+
+    def canonical_single(self, a: Val, nan: int = stand_ins.SINGLE_NAN) -> Val:
+        """A binary32 number with this NaN for all; denormal numbers are kept."""
+        other = a.ref in self._of_other_mode
+        if self.flushes and not other and a.ref not in self.no_denormal:
+            return super().select(self.fcmp("uno", a, a), self.const(nan, 32), a)
+        return stand_ins.canonical(self.fn, a, nan=nan, other_mode=other)
 
 
 __all__ = ["OtherMode"]

@@ -31,14 +31,20 @@ Operation: TypeAlias = Literal["add", "mul", "fma"]
 # s_round_mode: bits 1:0 are for f32, bits 3:2 for f64 and f16.
 _MODES: Final = {Round.UP: 0b0101, Round.DOWN: 0b1010, Round.ZERO: 0b1111}
 
+# NVIDIA's NaN, as binary32: of binary32, and of bf16.
+SINGLE_NAN: Final = 0x7FFFFFFF
+BF16_NAN: Final = 0x7FFF0000
+
 
 @dataclass(frozen=True, slots=True)
 class Real:
-    """An instruction that is stood in for, its number of sources and the mode that it needs."""
+    """An instruction that is stood in for, its number of sources and the mode that it needs;
+    ``nan``: it gives this for a NaN."""
 
     op: str
     sources: int
     mode: int = NEAREST
+    nan: int = 0
 
 
 # With three sources, one stand-in for each rounding.
@@ -56,15 +62,14 @@ NUMBERED: Final = (
     *(Real("v_mul_f32", 2, mode) for mode in _MODES.values()),
     Real("v_cvt_u32_f32", 1), Real("v_cvt_i32_f32", 1),
     Real("v_cvt_u32_f64", 1), Real("v_cvt_i32_f64", 1),
-    Real("v_max3_f32", 1), Real("v_pk_max_f16", 1),
+    Real("v_max3_f32", 1, nan=SINGLE_NAN), Real("v_pk_max_f16", 1, nan=0x7FFF7FFF),
     *(Real(f"v_{op}_f64", n, mode)
       for op, n in (("add", 2), ("mul", 2), ("fma", 3)) for mode in _MODES.values()),
     *(Real(f"v_cvt_f32_{kind}32", 1, mode) for kind in "ui" for mode in _MODES.values()),
     Real("v_add_f32", 2, OTHER), Real("v_mul_f32", 2, OTHER),
+    Real("v_max3_f32", 1, OTHER, SINGLE_NAN),
+    *(Real("v_max3_f32", 1, mode, BF16_NAN) for mode in (NEAREST, OTHER)),
 )  # fmt: skip
-# NVIDIA's NaN beside the source: see `lowering/builder/canonical_nan.py`.
-CANONICAL: Final = MappingProxyType({"v_max3_f32": (I(0x7FFFFFFF),) * 2,
-                                      "v_pk_max_f16": (I(0x7FFF7FFF),)})  # fmt: skip
 SINGLE, DOUBLE, TRIPLE = "v_sad_u8", "v_qsad_pk_u16_u8", "v_mqsad_u32_u8"
 STAND_INS: Final = frozenset({*FUSED_REAL, SINGLE, DOUBLE, TRIPLE})
 DRAIN = "s_incperflevel"  # a wait for stores, of the same size
@@ -144,9 +149,16 @@ def from_integer(fn: Function, a: Val, signed: bool, how: Round) -> Val:
     return _call(fn, "sad.u8", "i32", _register(fn, a), Val("0", 32, False, 0), number)
 
 
-def canonical(fn: Function, a: Val, *, halves: bool) -> Val:
-    """A binary32 number, or two halves, whose NaN are NVIDIA's."""
-    number = _number(Real("v_pk_max_f16" if halves else "v_max3_f32", 1))
+def canonical(fn: Function, a: Val, *, nan: int = SINGLE_NAN, other_mode: bool = False) -> Val:
+    """A binary32 number whose NaN are NVIDIA's; the function's mode would flush it if that
+    flushes, and ``other_mode`` does if it does not."""
+    number = _number(Real("v_max3_f32", 1, OTHER if other_mode else NEAREST, nan))
+    return _call(fn, "sad.u8", "i32", a, Val("0", 32, False, 0), number)
+
+
+def canonical_halves(fn: Function, a: Val) -> Val:
+    """Two halves whose NaN are NVIDIA's."""
+    number = _number(next(real for real in NUMBERED if real.op == "v_pk_max_f16"))
     return _call(fn, "sad.u8", "i32", a, Val("0", 32, False, 0), number)
 
 
@@ -175,11 +187,13 @@ def _real(inst: Inst) -> tuple[Real, Inst]:
     args = sources[: real.sources]
     if inst.op in (DOUBLE, TRIPLE):
         vdst, args = _of_doubles(inst, real)
-    if real.op in CANONICAL:
+    if real.nan:
         if isinstance(args[0], I):  # LLVM found out that it is always the same
-            return real, Inst("v_mov_b32", (vdst, I(canonical_constant(args[0].value, real.op))))
-        args[:0] = CANONICAL[real.op][:1]
-        args += CANONICAL[real.op][1:]
+            return real, Inst("v_mov_b32", (vdst, I(canonical_constant(args[0].value, real))))
+        # NVIDIA's NaN beside the source: see `lowering/builder/canonical_nan.py`.
+        args.insert(0, I(real.nan))
+        if real.op == "v_max3_f32":
+            args.append(I(real.nan))
     return real, replace(inst, op=real.op, args=(vdst, *args), enc="e64")
 
 
@@ -201,10 +215,10 @@ def _of_doubles(inst: Inst, real: Real) -> tuple[V, list[Arg]]:
     return V(vdst.index, 2), args
 
 
-def canonical_constant(value: int, op: str) -> int:
+def canonical_constant(value: int, real: Real) -> int:
     """A constant with NVIDIA's NaN."""
-    if op == "v_max3_f32":
-        return 0x7FFFFFFF if value & 0x7FFFFFFF > 0x7F800000 else value
+    if real.op == "v_max3_f32":
+        return real.nan if value & 0x7FFFFFFF > 0x7F800000 else value
     parts = [value >> i & 0xFFFF for i in (0, 16)]
     low, high = (0x7FFF if p & 0x7FFF > 0x7C00 else p for p in parts)
     return high << 16 | low
@@ -264,7 +278,7 @@ def branches(op: str) -> bool:
 
 
 __all__ = [
-    "CANONICAL", "DOUBLE", "DRAIN", "FUSED_REAL", "NUMBERED", "RELATIVE", "SINGLE", "STAND_INS",
-    "TRIPLE", "Operation", "Real", "branches", "canonical", "canonical_constant", "converted",
-    "drain", "from_integer", "otherwise", "replaced", "rounded",
+    "BF16_NAN", "DOUBLE", "DRAIN", "FUSED_REAL", "NUMBERED", "RELATIVE", "SINGLE", "SINGLE_NAN",
+    "STAND_INS", "TRIPLE", "Operation", "Real", "branches", "canonical", "canonical_constant",
+    "canonical_halves", "converted", "drain", "from_integer", "otherwise", "replaced", "rounded",
 ]  # fmt: skip
