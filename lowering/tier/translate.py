@@ -64,6 +64,7 @@ def _structured(found: Analysed, rules: Translated, target: Target, *, changed: 
     """The kernel in LLVM's own control flow, which is the lanes'."""
     cfg, tests = replaced(found.cfg, rules.kernel)
     lanes = _lanes(cfg, rules.kernel, tests)
+    changed |= lanes.cfg is not found.cfg  # nvcc's slow ways read registers as bits
     found = replace(found, cfg=lanes.cfg, uniformity=lanes.uniformity)
     if changed:
         found = _analysed_again(found)

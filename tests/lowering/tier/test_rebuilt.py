@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from sassxlate.cfg import Cfg
 from sassxlate.disasm.containers.cubin import parse_cubin
@@ -13,6 +16,10 @@ from sassxlate.lowering.abi.link import link_kernel
 from sassxlate.lowering.idioms.replaced import rebuilt
 from sassxlate.lowering.idioms.sites import Finder
 from sassxlate.lowering.kernel_graph import kernel_cfg
+from sassxlate.lowering.pipeline import translate_kernel
+from sassxlate.lowering.select.stages import Analysed
+from sassxlate.lowering.target import DEFAULT
+from sassxlate.lowering.tier import translate
 
 KERNELS = Path(__file__).resolve().parents[3] / "fixtures" / "kernels"
 
@@ -65,3 +72,22 @@ def test_registers_of_a_function_that_the_kernel_jumps_to_as_well() -> None:
         value = finder.starts[n].read(RegRef("R", index))
         assert finder.graph.ops[value] == "before"
         assert finder.graph.given[value][0] == n
+
+
+def test_what_is_known_is_of_the_code_that_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not of nvcc's slow ways, which read registers as bits and are never run."""
+    seen: list[Analysed] = []
+    by_mode = translate._by_mode  # pyright: ignore[reportPrivateUsage]
+
+    def spied(found: Analysed, *args: Any) -> str:
+        seen.append(found)
+        return by_mode(found, *args)
+
+    monkeypatch.setattr(translate, "_by_mode", spied)
+    cubin = parse_cubin((KERNELS / "sm_80" / "exit_in_regions.cubin").read_bytes())
+    rules = translate_kernel(cubin, cubin.kernels[0].name)
+    translate.module_text(rules, DEFAULT)
+    (found,) = seen
+    assert len(found.cfg.blocks) < len(rules.cfg.blocks)
+    assert len(found.live.live_in) == len(found.cfg.blocks)
+    assert found.nans.entry != rules.selected.allocated.planned.analysed.nans.entry
