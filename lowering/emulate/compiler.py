@@ -83,7 +83,7 @@ def optimize(module: llvm.ModuleRef, machine: llvm.TargetMachine, *, quick: bool
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
-    passes.add_dead_code_elimination_pass()
+    passes.add_aggressive_dce_pass()
     for function in module.functions:
         if not function.is_declaration:
             passes.run(function, builder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Self
 
 from sassxlate.domain.interface import Approximation, FloatPredicate, Fp, Round
@@ -36,6 +37,8 @@ class LlvmLanes(ABC):
         self._lower: dict[str, set[str]] = {}
         # Of integers: the instruction that made them, and its operands.
         self.origins: dict[str, tuple[str, tuple[Val, ...]]] = {}
+        # The vector of 64 bits that two of 32 are, upper ones first, if other blocks have made it.
+        self.arrived: Callable[[Val, Val], Val | None] | None = None
 
     def over(self, fn: Function) -> Self:
         """The same operations in another function."""

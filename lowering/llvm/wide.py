@@ -24,6 +24,10 @@ def whole(d: LlvmLanes, hi: Val, lo: Val, depth: int = _DEPTH) -> Val | None:
         return known
     if not lo.vec or not depth:
         return None
+    known = d.arrived and d.arrived(hi, lo)
+    if known is not None:
+        d.origins[known.ref] = "concat", (hi, lo)
+        return known
     if hi.const == 0:
         return d.zext(lo, 64)
     op, parts = d.origins.get(hi.ref, ("", ()))

@@ -15,7 +15,9 @@ from collections.abc import Mapping, Sequence
 from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_HI, EXEC_LO, NULL, VCC_HI, VGPRS
 from sassxlate.lowering.emulate.image.abi import WaveLayout
 from sassxlate.lowering.emulate.wave import run
+from sassxlate.lowering.emulate.wave.addresses.pairs import V64, Pair, Pairs
 from sassxlate.lowering.emulate.wave.known_registers import Arm, Cache, End, Older, Vgpr, used_later
+from sassxlate.lowering.emulate.wave.masks import predicates
 from sassxlate.lowering.llvm.domain import LlvmDomain
 from sassxlate.lowering.llvm.ir_text import Function, Val, const, vec_type
 from sassxlate.lowering.target import LANES
@@ -50,6 +52,7 @@ class State:
         self._passed: dict[int, Cache] = {}  # by the block at whose end it is known
         self._block = 0
         self._ends: list[End] = []
+        self.pairs: Pairs | None = None
         # Per block, the VGPRs whose incoming values it uses, one bit each.
         self._uses: dict[int, int] = {}
 
@@ -61,7 +64,7 @@ class State:
         self._made.add(slot)
         fn = self.fn
         begin = fn.entry if fn.around is None else fn.around.lines[-1]
-        fn.entry.append(f"  {slot} = alloca {type_}, align {64 if type_ == V32 else 4}")
+        fn.entry.append(f"  {slot} = alloca {type_}, align {64 if type_ in (V32, V64) else 4}")
         if offset is None:
             first = self._rubbish(slot, type_) if self.poison else "zeroinitializer"
             begin.append(f"  store {type_} {first}, ptr {slot}")
@@ -201,7 +204,11 @@ class State:
     def read_mask(self, i: int) -> Val:
         """A scalar register as 32 truth values; those of inactive lanes are arbitrary."""
         known = self._c.lanes.get(i)
-        return known if known is not None else self.d.lanes_of(self.read_s(i))
+        if known is None:
+            value = self.read_s(i)
+            known = predicates.among(self.d, value, self.exec_mask()) if self.pairs else None
+            known = self.d.lanes_of(value) if known is None else known
+        return known
 
     def write_mask(self, i: int, lanes: Val) -> None:
         """Truth values of the active lanes; the bits of the others become 0."""
@@ -233,6 +240,8 @@ class State:
         if e.whole is None:
             e.whole = Val(self.fn.emit_new(f"load {V32}, ptr {self._v_slot(i)}"), 32, True)
             self._uses[self._block] = self._uses.get(self._block, 0) | 1 << i
+            if self.pairs is not None:
+                self.pairs.load(i, e.whole.ref)
             if i == 0 and self.starting:
                 self.threads = e.whole.ref
         for old in e.older:
@@ -336,14 +345,62 @@ class State:
         A masked write keeps the other lanes, so it does not end a register's live range.
         """
         later = used_later(self._uses, self._new, successors)
+        if self.pairs is not None:
+            for slot in self.pairs.close(successors):
+                self._init(slot, V64, None)
         lines, out, at = self.fn.lines, list[str](), 0
         for end in self._ends:
             out += lines[at : end.line]
             at = end.line
             self.fn.lines, self.fn.memo = out, end.memo
             self._c, self.every = end.cache, end.every
+            pairs: dict[Pair, Val | None] = {}
+            if self.pairs is not None:
+                self.pairs.block = end.block
+                changed = [pair for pair in self.pairs.later() if self._changed(pair)]
+                pairs = {pair: self._pair(pair) for pair in changed}
             self._write_back(later[end.block])
+            if self.pairs is not None:
+                for pair, value in pairs.items():
+                    self.pairs.write(pair, value)
+                self.pairs.end()
         self.fn.lines = out + lines[at:]
+        if self.pairs is not None:
+            self.pairs.finish(successors)
+
+    def _changed(self, pair: Pair) -> bool:
+        known = (self._c.vgpr.get(i) for i in pair)
+        return any(e is not None and (e.dirty or e.active is not None) for e in known)
+
+    def _pair(self, pair: Pair) -> Val | None:
+        """What two registers have at the block's end, as 64 bits; None if not the same lanes wrote
+        both each time, or not in one piece."""
+        (low, lows), (high, highs) = (self._layers(i, self._entry(i)) for i in pair)
+        if [old.mask for old in lows] != [old.mask for old in highs]:
+            return None
+        value = self._in_one(high, low)
+        for lo, hi in zip(lows, highs, strict=True):
+            new = self._in_one(hi.value, lo.value)
+            if value is None or new is None:
+                return None
+            value = self.d.select(lo.lanes, new, value)
+        return value
+
+    def _in_one(self, hi: Val, lo: Val) -> Val | None:
+        if hi.vec or lo.vec:
+            return self.d.whole(hi, lo)
+        return self.d.splat(self.d.concat(hi, lo))
+
+    def _layers(self, i: int, e: Vgpr) -> tuple[Val, list[Older]]:
+        """A register's value in all lanes, and newer ones of some."""
+        if e.active is None:
+            layers = list(e.older)
+        elif self._covers(i):
+            return e.active, []
+        else:
+            self._replaced(e)
+            layers = [*e.older, Older(e.active, self.exec_mask(), self.exec_lanes())]
+        return self._whole(i, Vgpr(e.whole)), layers
 
     def _write_back(self, live: int) -> None:
         for i, e in self._c.vgpr.items():
@@ -364,6 +421,8 @@ class State:
         known = self._passed.get(before) if before is not None else None
         self._c = Cache() if known is None else known.passed_on()
         self._block = block
+        if self.pairs is not None:
+            self.pairs.block = block
 
 
 def lane_numbers() -> Val:

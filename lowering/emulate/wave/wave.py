@@ -41,6 +41,7 @@ from sassxlate.lowering.emulate.wave.addresses import (
     lane_strides,
     threads,
 )
+from sassxlate.lowering.emulate.wave.addresses.pairs import Pairs
 from sassxlate.lowering.emulate.wave.context import Context, Isa
 from sassxlate.lowering.emulate.wave.known_registers import entered, only_before
 from sassxlate.lowering.emulate.wave.masks import every_lane, short_arms
@@ -98,6 +99,9 @@ class WaveBuilder:
         self.c.state.poison = options.strict and options.poison
         # Not where values are to live no longer than a block.
         self.c.state.views = not alone and not options.quick
+        if isa == "avx512" and self.c.state.views:
+            self.c.state.pairs = Pairs(self.fn)
+            d.arrived = self.c.state.pairs.whole
         self.before = only_before(flow) if self.c.state.views else {}
         self.arms = short_arms.arms(flow) if self.c.state.views else {}
         self.every = every_lane.every_lane(flow) if self.c.state.views else every_lane.EveryLane()

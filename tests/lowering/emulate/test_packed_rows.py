@@ -66,6 +66,8 @@ def _between(rng: random.Random) -> list[Inst]:
         [Inst("v_cndmask_b32", (V(a), V(b), V(c), S(rng.choice((mask, 27)))))],
         [Inst("v_add_nc_u32", (V(a), V(b), V(c)))],
         [Inst("v_add_nc_u32", (V(a), V(0), S(22)))],
+        [Inst("v_mov_b32", (V(a), V(_FACTOR)))],
+        [Inst("v_cmp_eq_u32", (S(mask), I(4), V(_FACTOR)))],
         [Inst("s_add_u32", (S(22), S(22), S(23)))],
         [
             Inst("v_add_co_u32", (V(address), S(31), V(address), I(rng.choice((4, 16, 64))))),
@@ -174,6 +176,44 @@ def test_rows_and_tables_by_them(dwords: int) -> None:
                 expected = run(whole, wrong, rows, 0, mask, 0)
                 assert run(in_packs, wrong, rows, 0, mask, 0) == expected
                 assert isinstance(expected, str) == (wild != _BEFORE)
+
+
+def test_a_factor_that_is_supposed_to_be_4() -> None:
+    """What else is made of it is right where it is not, too."""
+    factor: list[Item] = [
+        Inst("v_mov_b32", (V(_FACTOR), I(4))),
+        Inst("v_cndmask_b32", (V(_FACTOR), V(_FACTOR), I(8), S(27))),
+    ]
+    middle: list[Item] = [
+        *factor,
+        *(load(40 + n, 4 * n) for n in range(8)),
+        *(
+            inst
+            for n in range(8)
+            for inst in (
+                Inst("v_mad_i64_i32", (V(28, 2), S(30), V(40 + n), V(_FACTOR), S(20, 2))),
+                load(60 + n, 0, 28),
+            )
+        ),
+        *(Inst("v_xor_b32", (V(4), V(4), V(60 + n))) for n in range(8)),
+        Inst("v_cmp_eq_u32", (S(24), I(4), V(_FACTOR))),
+        Inst("v_cndmask_b32", (V(5), V(40), V(_FACTOR), S(24))),
+        Inst("v_mov_b32", (V(7), V(_FACTOR))),
+        Inst("v_add_nc_u32", (V(14), S(22), V(_FACTOR))),
+        load(15, 64),
+    ]
+    text = _text(middle)
+    assert len(re.findall(r"call <16 x i32> @llvm.masked.gather", text)) == 4
+    assert "store volatile <8 x i32>" in text  # the lanes' order, for the careful form
+    in_packs, whole = images(middle)
+    rng = random.Random("factor")
+    content = struct.pack(f"<{ROWS // 4}i", *(rng.randrange(ROWS // 8) for _ in range(ROWS // 4)))
+    rows = [rng.randrange(0, ROWS - 400, 4) for _ in range(64)]
+    for mask in (FULL, 0x5555AAAA, 1 << 31, 0):
+        for bits in (0, 1, 1 << 31, mask, ~mask & FULL, rng.getrandbits(32)):
+            expected = run(whole, content, rows, 0, mask, bits)
+            assert isinstance(expected, bytes)
+            assert run(in_packs, content, rows, 0, mask, bits) == expected
 
 
 def test_rows_by_addresses_that_packs_make() -> None:

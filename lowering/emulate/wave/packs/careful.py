@@ -41,6 +41,28 @@ def of_table(fn: PackedFunction, table: Table, base: Val, given: str) -> Val:
     return _value(fn.emit_new(f"call {V32} {_table_helper(fn.module)}({args})"))
 
 
+def ordered(fn: PackedFunction, given: Val, lanes: str) -> Val:
+    """The pack's lanes of a value of the wave, whose numbers are in memory."""
+    v, low = "<16 x i32>", "poison, <16 x i32> <"
+    halves = [
+        fn.outer.emit(
+            f"shufflevector {given.type} {given.ref}, {given.type} {low}"
+            + ", ".join(f"i32 {first + lane}" for lane in range(16))
+            + ">"
+        )
+        for first in (0, 16)
+    ]
+    permute = "@llvm.x86.avx512.vpermi2var.d.512"
+    fn.module.declare(f"{v} {permute}({v}, {v}, {v})")
+    eight = ", ".join(f"i32 {lane}" for lane in range(LANES))
+    numbers = fn.emit_new(f"load {V32}, ptr {lanes}, align 4")
+    wide = f"shufflevector {V32} {numbers}, {V32} {low}{eight}, {eight}>"
+    numbers = fn.emit_new(wide)
+    args = f"{v} {halves[0]}, {v} {numbers}, {v} {halves[1]}"
+    both = fn.emit_new(f"call {v} {permute}({args})")
+    return _value(fn.emit_new(f"shufflevector {v} {both}, {v} poison, <{LANES} x i32> <{eight}>"))
+
+
 _GIVEN = "i8 %active, i32 %first, i32 %pc, ptr %note"
 
 
@@ -129,4 +151,4 @@ def _helper(m: Module) -> str:
     return f"@{name}"
 
 
-__all__ = ["NOTE", "alone", "of_rows"]
+__all__ = ["NOTE", "alone", "of_rows", "of_table", "ordered"]

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field, replace
 from sassxlate.disasm.rdna3.instruction import Inst
 from sassxlate.disasm.rdna3.reads_writes import effects
 from sassxlate.domain.interface import is_zero
-from sassxlate.lowering.emulate.image.abi import WaveLayout
-from sassxlate.lowering.emulate.wave.access import gathers, memory, vector_access
+from sassxlate.lowering.emulate.wave.access import gathers, memory
 from sassxlate.lowering.emulate.wave.context import Context
-from sassxlate.lowering.emulate.wave.packs import careful, rows
+from sassxlate.lowering.emulate.wave.packs import careful, places, rows
 from sassxlate.lowering.emulate.wave.packs.groups import Group, Span
 from sassxlate.lowering.emulate.wave.packs.runs import read_and_written
 from sassxlate.lowering.emulate.wave.packs.state import (
@@ -30,8 +29,6 @@ from sassxlate.lowering.emulate.wave.packs.state import (
 )
 from sassxlate.lowering.llvm.ir_text import Function, Val, const, literal
 
-_FAR = 1 << 16  # bytes from one wave's rows to the next one's beyond which they are not expected
-
 
 @dataclass(slots=True)
 class Pack:
@@ -40,7 +37,7 @@ class Pack:
     ``outer`` makes what all packs share.  ``active`` is the mask of the lanes; the fast form knows
     no idle ones, since they have the values of an active lane (`loop`).  ``inside`` are masks of
     the lanes whose loads are inside, ``whole`` truth values of the same.  ``groups`` are those of
-    all loads, ``note`` is where a fault is noted, and ``sort`` the vector of `sort_numbers`.
+    all loads, ``note`` is where a fault is noted, and ``sort`` the vector of `places.sort_numbers`.
     """
 
     c: Context
@@ -57,7 +54,7 @@ class Pack:
     place: int = 0  # of the instruction, in the code
     inside: list[str] = field(default_factory=list[str])
     whole: list[str] = field(default_factory=list[str])
-    numbers: list[str] = field(default_factory=list[str])  # the lanes' numbers, if they are wanted
+    numbered: bool = False  # whether rows have been looked up by their lanes' numbers
     held: dict[int, rows.Half] = field(default_factory=dict[int, rows.Half])
     turned: dict[int, Turned] = field(default_factory=dict[int, "Turned"])  # by the first load
     spans: dict[int, _Lanes] = field(default_factory=dict[int, "_Lanes"])  # by number
@@ -66,6 +63,15 @@ class Pack:
     tables: dict[tuple[int, str, str], _Table] = field(
         default_factory=dict[tuple[int, str, str], "_Table"]
     )
+
+    @property
+    def stem(self) -> str:
+        """What names of the loop begin with."""
+        return self.first.removesuffix(".first")
+
+    def number(self, lane: int) -> str:
+        """The number of one of the pack's lanes, as 64 bits: `Rows.numbers`."""
+        return f"{self.stem}.n{lane}"
 
     @property
     def given(self) -> str:
@@ -92,11 +98,11 @@ def _loaded(p: Pack, inst: Inst) -> Val:
     shared = p.shared.place(p, inst, group.span) if group.rows else None
     if p.slow and shared is not None:
         lanes = p.shared.lanes(p)
-        return careful.of_rows(p.fn, shared, lanes, inst.imm - group.span.low, p.given)
+        return careful.of_rows(p.fn, shared, lanes, inst.imm, p.given)
     if p.place not in p.held:
         if shared is not None:
             pointers = p.shared.pointers(p, shared)
-            words = _rows(p, group, pointers, p.shared.ahead[group.span.number])
+            words = _rows(p, group, pointers, group.low, p.shared.ahead[group.span.number])
             p.held.update(zip(group.places, words, strict=True))
         else:
             word = _by_addresses(p, inst, group)
@@ -121,7 +127,7 @@ def _by_addresses(p: Pack, inst: Inst, group: Group) -> Val | None:
         return _from_table(p, table, c.d.add(table.base, a.base))
     lanes = p.spans.get(group.span.number)
     if lanes is None:
-        start = replace(a, base=c.d.add(a.base, _bytes(group.span.low - inst.imm)))
+        start = replace(a, base=c.d.add(a.base, places.offset(group.span.low - inst.imm)))
         lanes = p.spans[group.span.number] = _Lanes(p, start.full(c), group.span)
     if len(group.places) == 1:
         return lanes.gather(group)
@@ -145,46 +151,6 @@ def finish(p: Pack) -> str:
     return all_
 
 
-def _bytes(n: int) -> Val:
-    return const(n % (1 << 64), 64)
-
-
-def _value(ref: str, width: int) -> Val:
-    return Val(ref, width, True, None, LANES)
-
-
-def _gather(c: Context, where: str, mask: str, width: int, lanes: int = LANES) -> str:
-    type_ = f"<{lanes} x i{width}>"
-    gather = f"@llvm.masked.gather.v{lanes}i{width}.v{lanes}p0"
-    c.module.declare(f"{type_} {gather}(<{lanes} x ptr>, <{lanes} x i1>, {type_})")
-    args = f"<{lanes} x ptr> align 4 {where}, <{lanes} x i1> {mask}, {type_} zeroinitializer"
-    return c.fn.emit_new(f"call {type_} {gather}({args})")
-
-
-def _arena(c: Context) -> tuple[Val, Val]:
-    base, size = WaveLayout.ARENA_BASE, WaveLayout.ARENA_SIZE
-    return (
-        Val(vector_access.member(c, base), 64, False),
-        Val(vector_access.member(c, size), 64, False),
-    )
-
-
-def _inside(c: Context, at: Val, dwords: int, base: Val, size: Val) -> Val:
-    """The lanes whose so many dwords from an address on are inside, and aligned: an offset
-    rotated right by two bits is below the number of dwords only if it is a multiple of 4."""
-    d, fn = c.d, c.fn
-    fn.module.declare("i64 @llvm.usub.sat.i64(i64, i64)")
-    whole = d.lshr(size, const(2, 64))
-    call = f"call i64 @llvm.usub.sat.i64(i64 {whole.ref}, i64 {dwords - 1})"
-    count = Val(fn.emit(call), 64, False)
-    off = d.sub(at, base)
-    rotate = f"@llvm.fshr.v{at.lanes}i64"
-    fn.module.declare(f"{at.type} {rotate}({at.type}, {at.type}, {at.type})")
-    args = f"{at.type} {off.ref}, {at.type} {off.ref}, {at.type} splat (i64 2)"
-    number = Val(fn.emit(f"call {at.type} {rotate}({args})"), 64, True, None, at.lanes)
-    return d.ult(number, count)
-
-
 # --- dwords of a table --------------------------------------------------------------------------
 
 
@@ -193,7 +159,7 @@ def _from_table(p: Pack, table: gathers.Table, base: Val) -> Val:
     d, outer = p.c.d, p.outer
     if table.factor is not None:
         p.inside.append(d.splat(d.eq(table.factor, const(4, 32))).ref)
-    ok, below, span = gathers.limits(outer, base, *_arena(outer), up=table.offset)
+    ok, below, span = gathers.limits(outer, base, *places.arena(outer), up=table.offset)
     # Of 2**32 dwords the last one is left to the careful form.
     outer.module.declare("i32 @llvm.umin.i32(i32, i32)")
     least = outer.fn.emit(f"call i32 @llvm.umin.i32(i32 {span.ref}, i32 {literal(-2, 32)})")
@@ -202,7 +168,7 @@ def _from_table(p: Pack, table: gathers.Table, base: Val) -> Val:
     start = outer.fn.emit(f"inttoptr i64 {base.ref} to ptr")
     column = p.columns.get(table.index.ref)
     if column is None:
-        return _value(_by_lane(p, start, below, count, table.index), 32)
+        return places.word(_by_lane(p, start, below, count, table.index), 32)
     number, which = column
     key = number, start, count.ref
     made = p.tables.get(key)
@@ -216,7 +182,7 @@ def _by_lane(p: Pack, start: str, below: Val, count: Val, index: Val) -> str:
     inside = c.d.ult(c.d.add(index, below), count).ref
     p.inside.append(inside)
     where = c.fn.emit_new(f"getelementptr i32, ptr {start}, {V32} {index.ref}")
-    return _gather(c, where, inside, 32)
+    return places.gather(c, where, inside, 32)
 
 
 class _Table:
@@ -258,7 +224,7 @@ class _Table:
             moved = fn.emit_new(f"add {v} {indices}, {below}")
             inside = fn.emit_new(f"icmp ult {v} {moved}, {count}")
             where = fn.emit_new(f"getelementptr i32, ptr {self.start}, {v} {indices}")
-            found.append(_gather(p.c, where, inside, 32, 16))
+            found.append(places.gather(p.c, where, inside, 32, 16))
             whole = fn.emit_new(f"and <16 x i1> {whole}, {inside}") if whole else inside
         bits = fn.emit_new(f"bitcast <16 x i1> {whole} to i16")
         rows.turned(fn, found, self.names)
@@ -283,30 +249,30 @@ class _Lanes:
 
     def __init__(self, p: Pack, at: Val, span: Span) -> None:
         self.p, self.at, self.span = p, at, span
-        self.lanes = _inside(p.c, at, span.dwords, *_arena(p.outer))
+        self.lanes = places.inside(p.c, at, span.dwords, *places.arena(p.outer))
         p.inside.append(self.lanes.ref)
 
     def gather(self, group: Group) -> Val:
-        return _value(self._gathered(group, 32), 32)
+        return places.word(self._gathered(group, 32), 32)
 
     def _gathered(self, group: Group, width: int) -> str:
         c = self.p.c
-        at = c.d.add(self.at, _bytes(group.low - self.span.low))
+        at = c.d.add(self.at, places.offset(group.low - self.span.low))
         where = c.fn.emit(f"inttoptr {V64} {at.ref} to <{LANES} x ptr>")
-        return _gather(c, where, self.lanes.ref, width)
+        return places.gather(c, where, self.lanes.ref, width)
 
     def load(self, group: Group) -> list[rows.Half]:
         """Two dwords side by side, gathered as 64 bits, or rows."""
         if len(group.places) == 2:
             both = _sorted(self.p, self._gathered(group, 64))
             return [rows.Half(both, upper=False), rows.Half(both, upper=True)]
-        return _rows(self.p, group, self._pointers())
+        return _rows(self.p, group, self._pointers(), group.offset)
 
     def _pointers(self) -> list[str]:
         """The lanes' addresses; for lanes outside some that can be read.  The host forwards no more
         than 32 bytes of a store."""
         p, fn, d = self.p, self.p.fn, self.p.c.d
-        zeros = _zeros(p.outer)
+        zeros = places.zeros(p.outer)
         there = Val(p.outer.fn.emit(f"ptrtoint ptr {zeros} to i64"), 64, False)
         at = d.select(self.lanes, self.at, there)
         place = p.outer.fn.buffer("pack.at", 64)
@@ -323,15 +289,15 @@ class _Lanes:
 
 
 def _rows(
-    p: Pack, group: Group, pointers: Sequence[str], ahead: str | None = None
+    p: Pack, group: Group, pointers: Sequence[str], offset: int, ahead: str | None = None
 ) -> list[rows.Half]:
-    """The dwords of rows, by column; ``pointers`` are those of the span.  ``ahead``: by how many
-    bytes the next wave's rows are expected further on."""
+    """The dwords of rows, by column, so many bytes from ``pointers``.  ``ahead``: by how many bytes
+    the next wave's rows are expected further on."""
     dwords = len(group.places)
-    vectors = rows.load(p.fn, pointers, dwords, group.offset)
+    vectors = rows.load(p.fn, pointers, dwords, offset)
     rows.wait(p.fn, vectors)
     if ahead is not None:
-        rows.prefetch(p.fn, pointers, group.offset, ahead)
+        rows.prefetch(p.fn, pointers, offset, ahead)
     columns = rows.halves(dwords, rows.turned(p.fn, vectors))
     p.turned[group.places[0]] = Turned(vectors, columns)
     return columns
@@ -339,11 +305,13 @@ def _rows(
 
 class Rows:
     """Rows whose addresses the wave has: they are put into memory and checked once for all packs,
-    which take them by the lane's number."""
+    which take them by the lane's number.  What tables' indices are multiplied by is checked with
+    them, where the wave has that, too."""
 
     def __init__(self) -> None:
         self.places: dict[int, str] = {}  # of the addresses, by the span's number
-        self.ahead: dict[int, str] = {}  # where the next wave's rows may be, see `_extent`
+        self.ahead: dict[int, str] = {}  # where the next wave's rows may be, see `places.extent`
+        self.supposed = self.numbered = False
         self._sure = ""
 
     def place(self, p: Pack, inst: Inst, span: Span) -> str | None:
@@ -356,86 +324,84 @@ class Rows:
         c, d, fn = p.outer, p.outer.d, p.outer.fn
         _, addr, saddr = inst.args
         a = memory.vector_address(c, inst, addr, saddr, "g")
-        at = replace(a, base=d.add(a.base, _bytes(span.low - inst.imm))).full(c)
-        found = d.or_(
-            d.mask_of(_inside(c, at, span.dwords, *_arena(c))), d.not_(c.state.exec_mask())
+        # The instruction's own offset, and the span's, are added by the host's loads.
+        at = replace(a, base=d.add(a.base, places.offset(-inst.imm))).full(c)
+        base, size = places.arena(c)
+        self.require(
+            c, places.inside(c, at, span.dwords, d.sub(base, places.offset(span.low)), size)
         )
-        good = d.eq(found, const(-1, 32)).ref
-        if not self._sure:  # a wave without an active lane has no addresses
-            self._sure = d.not_(is_zero(d, c.state.exec_mask())).ref
-        self._sure = fn.emit(f"and i1 {self._sure}, {good}")
-        place = self.places[span.number] = fn.buffer(f"pack.rows{len(self.places)}", 8 * 32)
+        place = self.places[span.number] = fn.buffer(f"pack.rows{len(self.places)}", 8 * 33)
         for first in range(0, 32, 4):
-            _store(fn, at.type, at.ref, "i64", range(first, first + 4), place)
-        self.ahead[span.number] = _extent(c, place, span)
+            places.store(fn, at.type, at.ref, "i64", range(first, first + 4), place)
+        self.ahead[span.number] = places.extent(c, place, span)
         return place
+
+    def require(self, c: Context, lanes: Val) -> None:
+        """Rows, and tables, are as the fast form has them only if these active lanes are right."""
+        d, exec_ = c.d, c.state.exec_mask()
+        good = d.eq(d.or_(d.mask_of(lanes), d.not_(exec_)), const(-1, 32)).ref
+        if not self._sure:  # a wave without an active lane has no addresses
+            self._sure = d.not_(is_zero(d, exec_)).ref
+        self._sure = c.fn.emit(f"and i1 {self._sure}, {good}")
+
+    def suppose(self, c: Context, forms: tuple[Pack, Pack], register: int) -> None:
+        """A factor of tables' indices is 4 in the fast form."""
+        given = c.state.read_v(register)
+        if not given.vec or given.const is not None:
+            return
+        self.supposed = True
+        fast, slow = forms
+        self.require(c, c.d.eq(given, const(4, 32)))
+        fast.state.vectors[register] = const(4, 32)
+        slow.state.vectors[register] = careful.ordered(slow.fn, given, self.lanes(slow))
 
     def finish(self, fn: Function, order: tuple[str, str]) -> str:
         """Stores the lanes in order, of two vectors; whether all rows are inside, "" if there are
         none."""
-        if self.places:
+        if self.places or self.supposed:
             for n, half in enumerate(order):
                 for first in (0, 8):
-                    place = fn.emit(f"getelementptr i8, ptr {_order(fn)}, i64 {64 * n}")
-                    _store(fn, rows.V512, half, "i32", range(first, first + 8), place)
+                    place = fn.emit(f"getelementptr i8, ptr {places.order(fn)}, i64 {64 * n}")
+                    places.store(fn, rows.V512, half, "i32", range(first, first + 8), place)
         return self._sure
 
     def lanes(self, p: Pack) -> str:
         """Where the numbers of the pack's lanes are."""
         first = p.fn.emit(f"zext i32 {p.first} to i64")
-        return p.fn.emit(f"getelementptr i32, ptr {_order(p.outer.fn)}, i64 {first}")
+        return p.fn.emit(f"getelementptr i32, ptr {places.order(p.outer.fn)}, i64 {first}")
 
     def pointers(self, p: Pack, place: str) -> list[str]:
         """Of a span's rows, by the pack's lane."""
         fn = p.fn
-        if not p.numbers:
-            start = self.lanes(p)
-            for lane in range(LANES):
-                at = fn.emit_new(f"getelementptr i32, ptr {start}, i64 {lane}")
-                number = fn.emit_new(f"load i32, ptr {at}, align 4")
-                p.numbers.append(fn.emit_new(f"zext i32 {number} to i64"))
         out: list[str] = []
-        for number in p.numbers:
+        for lane in range(LANES):
+            if p.numbered:  # by now it is in memory; the first span need not wait for that
+                at = fn.emit(f"getelementptr i32, ptr {self.lanes(p)}, i64 {lane}")
+                number = fn.emit_new(f"load i32, ptr {at}, align 4")
+                number = fn.emit_new(f"zext i32 {number} to i64")
+            else:
+                number = p.number(lane)
             at = fn.emit_new(f"getelementptr ptr, ptr {place}, i64 {number}")
             out.append(fn.emit_new(f"load ptr, ptr {at}, align 8"))
+        p.numbered = self.numbered = True
         return out
 
-
-def _extent(c: Context, place: str, span: Span) -> str:
-    """Bytes from the first active lane's row to the end of the last one's, if they are few: rows of
-    a matrix lie one after the other, and the next wave's begin where those of this one end."""
-    d, fn, exec_ = c.d, c.fn, c.state.exec_mask()
-
-    def row(lane: Val) -> Val:
-        number = d.zext(d.and_(lane, const(31, 32)), 64)
-        at = fn.emit_new(f"getelementptr i64, ptr {place}, i64 {number.ref}")
-        return Val(fn.emit_new(f"load i64, ptr {at}, align 8"), 64, False)
-
-    last = d.sub(const(31, 32), d.clz(exec_))
-    extent = d.add(d.sub(row(last), row(d.ctz(exec_))), const(4 * span.dwords, 64))
-    return d.select(d.ult(extent, const(_FAR, 64)), extent, const(0, 64)).ref
-
-
-def _order(fn: Function) -> str:
-    return fn.buffer("pack.order", 128)
-
-
-def _store(fn: Function, type_: str, value: str, of: str, lanes: range, place: str) -> None:
-    """Stores some lanes of a vector in their places: 32 bytes, of which the host forwards any."""
-    index = ", ".join(f"i32 {lane}" for lane in lanes)
-    part = f"<{len(lanes)} x {of}>"
-    text = f"shufflevector {type_} {value}, {type_} poison, <{len(lanes)} x i32> <{index}>"
-    to = fn.emit(f"getelementptr {of}, ptr {place}, i64 {lanes.start}")
-    fn.do(f"store volatile {part} {fn.emit(text)}, ptr {to}, align 32")
-
-
-def _zeros(c: Context) -> str:
-    """Memory that can be read in place of what is outside."""
-    fn, place = c.fn, "%pack.zeros"
-    if not any(line.startswith(f"  {place} ") for line in fn.entry):
-        fn.entry.append(f"  {place} = alloca {rows.V512}, align 64")
-        fn.entry.append(f"  store {rows.V512} zeroinitializer, ptr {place}, align 64")
-    return place
+    def numbers(self, p: Pack, exec_: str, before: str, after: str) -> list[str]:
+        """The numbers of a pack's lanes, for the loop's head: those of the lowest bits of EXEC that
+        the packs before it have left, and 32 where there are no more."""
+        if not self.numbered:
+            return []
+        stem = p.stem
+        p.outer.module.declare("i32 @llvm.cttz.i32(i32, i1)")
+        lines = [f"  {stem}.m0 = phi i32 [ {exec_}, %{before} ], [ {stem}.m{LANES}, %{after} ]"]
+        for n in range(LANES):
+            lines += [
+                f"  {stem}.z{n} = call i32 @llvm.cttz.i32(i32 {stem}.m{n}, i1 false)",
+                f"  {p.number(n)} = zext i32 {stem}.z{n} to i64",
+                f"  {stem}.d{n} = add i32 {stem}.m{n}, -1",
+                f"  {stem}.m{n + 1} = and i32 {stem}.m{n}, {stem}.d{n}",
+            ]
+        return lines
 
 
 def _sorted(p: Pack, pairs: str) -> str:
@@ -448,15 +414,4 @@ def _sorted(p: Pack, pairs: str) -> str:
     return fn.emit_new(f"call {both} {permute}({both} {flat}, {both} {p.sort})")
 
 
-def sort_numbers(c: Context, name: str) -> str:
-    """Numbers of the lower dwords of eight pairs, then of the upper ones, from memory."""
-    fn, place, type_ = c.fn, "%pack.sorted", "<16 x i32>"
-    if not any(line.startswith(f"  {place} ") for line in fn.entry):
-        numbers = ", ".join(f"i32 {2 * lane + half}" for half in (0, 1) for lane in range(LANES))
-        fn.entry.append(f"  {place} = alloca {type_}, align 64")
-        fn.entry.append(f"  store volatile {type_} <{numbers}>, ptr {place}, align 64")
-    fn.do(f"{name} = load volatile {type_}, ptr {place}, align 64")
-    return name
-
-
-__all__ = ["Pack", "Rows", "finish", "load", "sort_numbers"]
+__all__ = ["Pack", "Rows", "finish", "load"]

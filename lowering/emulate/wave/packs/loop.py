@@ -22,10 +22,10 @@ from sassxlate.disasm.rdna3.reads_writes import effects
 from sassxlate.lowering.emulate.wave import alu, straight
 from sassxlate.lowering.emulate.wave.access import memory_helpers
 from sassxlate.lowering.emulate.wave.context import Context
-from sassxlate.lowering.emulate.wave.packs import careful, loads
+from sassxlate.lowering.emulate.wave.packs import careful, loads, places
 from sassxlate.lowering.emulate.wave.packs.groups import Group, groups
 from sassxlate.lowering.emulate.wave.packs.loads import Pack
-from sassxlate.lowering.emulate.wave.packs.runs import LOAD, Run, read_and_written
+from sassxlate.lowering.emulate.wave.packs.runs import LOAD, Run, factors, read_and_written
 from sassxlate.lowering.emulate.wave.packs.state import (
     LANES,
     MASK,
@@ -205,28 +205,28 @@ class _Loop:
         sure = self.rows.finish(fn, order.order)
         note = fast.note
         fn.do(f"store i32 -1, ptr {note}")
-        kept = [i for i in sorted(state.written) if self.run.kept >> i & 1 and state.vectors[i].vec]
+        # A vector in either form: what the fast one supposes may make a scalar of it there.
+        vectors = {i for pack in self.forms for i, v in _state(pack).vectors.items() if v.vec}
+        kept = [i for i in sorted(state.written) if self.run.kept >> i & 1 and i in vectors]
         out = {i: fn.buffer(f"pack.out{n}", 128) for n, i in enumerate(kept)}
         sums = {i: f"%{stem}.s{i}" for i in sorted(state.masks)}
         for name in sums.values():
             fn.alloca(name, "i32")
             fn.do(f"store i32 0, ptr {name}")
-        loads.sort_numbers(c, self.sort)
+        places.sort_numbers(c, self.sort)
         before = fn.block
         fn.do(f"br label %loop.{stem}")
         fn.label(f"loop.{stem}", keep=True)
-        fn.lines += self._head(before, order.count)
+        fn.lines += self._head(before, order)
         if sure:
             fn.do(f"br i1 {sure}, label %fast.{stem}, label %careful.{stem}, !prof !1")
         else:
             fn.do(f"br label %fast.{stem}")
         fn.label(f"fast.{stem}", keep=True)
         right = loads.finish(fast)
-        fn.lines += fast.c.fn.lines
         self._write(fast, out)
         fn.do(f"br i1 {right}, label %masks.{stem}, label %careful.{stem}, !prof !1")
         fn.label(f"careful.{stem}", keep=True)
-        fn.lines += slow.c.fn.lines
         self._write(slow, out)
         fn.do(f"br label %masks.{stem}")
         fn.label(f"masks.{stem}", keep=True)
@@ -238,26 +238,29 @@ class _Loop:
         self._fault(order)
         self._leave(order, out, sums)
 
-    def _head(self, before: str, count: str) -> list[str]:
+    def _head(self, before: str, order: _Order) -> list[str]:
         self.c.module.declare("i32 @llvm.x86.bmi.bzhi.32(i32, i32)")
         first, active, stem = self.first, self.active, self.stem
         return [
             f"  {first} = phi i32 [ 0, %{before} ], [ %{stem}.next, %masks.{stem} ]",
-            f"  %{stem}.left = sub i32 {count}, {first}",
+            *self.rows.numbers(self.forms[0], order.exec, before, f"masks.{stem}"),
+            f"  %{stem}.left = sub i32 {order.count}, {first}",
             f"  {active}.word = call i32 @llvm.x86.bmi.bzhi.32(i32 -1, i32 %{stem}.left)",
             f"  {active}.bits = trunc i32 {active}.word to i8",
             f"  {active} = bitcast i8 {active}.bits to {MASK}",
         ]
 
     def _write(self, pack: Pack, out: Mapping[int, str]) -> None:
-        """Stores what the pack has written."""
+        """The code of a form; stores what the pack has written."""
         fn, state = self.c.fn, _state(pack)
+        values = {place: pack.c.d.splat(state.vectors[i]).ref for i, place in out.items()}
+        fn.lines += pack.c.fn.lines
         if not out:
             return
         at = fn.emit_new(f"zext i32 {self.first} to i64")
-        for i, place in out.items():
+        for place, value in values.items():
             p = fn.emit_new(f"getelementptr i32, ptr {place}, i64 {at}")
-            fn.do(f"store {V32} {state.vectors[i].ref}, ptr {p}, align 32")
+            fn.do(f"store {V32} {value}, ptr {p}, align 32")
 
     def _sum(self, sums: Mapping[int, str]) -> None:
         """Adds the pack's bits of masks to those of the packs before it; what the last one has
@@ -338,10 +341,12 @@ def emit(
     fn, state = c.fn, c.state
     lines, memo = len(fn.lines), dict(fn.memo)
     steps = steps[run.first : run.end]
-    places = frozenset(step.pc for step in steps if step.inst.op == LOAD)
-    loop = _Loop(c, run, f"p{steps[0].pc}", groups(steps, places))
+    loaded = frozenset(step.pc for step in steps if step.inst.op == LOAD)
+    loop = _Loop(c, run, f"p{steps[0].pc}", groups(steps, loaded))
     kept, floats = state.saved(), list(c.floats)
     try:
+        for factor in factors(steps):
+            loop.rows.suppose(c, loop.forms, factor)
         for step in steps:
             if step.inst.op in straight.NOTHING or (step.inst.op != LOAD and loop.whole(step.inst)):
                 whole(step)

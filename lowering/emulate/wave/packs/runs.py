@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sassxlate.cfg.rdna3_flow import DecodedStep, Flow
-from sassxlate.disasm.rdna3.instruction import Inst
+from sassxlate.disasm.rdna3.instruction import Inst, V
 from sassxlate.disasm.rdna3.reads_writes import FIRST, SGPR_BITS, effects, keeps_part
 from sassxlate.disasm.rdna3.tables.opcodes import OPS
 from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO
@@ -24,6 +24,7 @@ _EXEC = 1 << EXEC_LO
 _SCC = 1 << FIRST["scc"]
 _V = FIRST["v"]
 _BY_NUMBER = "v_movrel"  # its operands do not say which VGPRs it reads
+_PRODUCT = "v_mad_i64_i32"
 _FIRST_LANE = "v_readfirstlane"  # with no active lane, lane 0
 
 
@@ -97,6 +98,26 @@ def read_and_written(inst: Inst) -> tuple[int, int]:
     return read, written
 
 
+def factors(steps: Sequence[DecodedStep]) -> list[int]:
+    """The VGPRs that a run's indices are multiplied by where it loads by the product, and that it
+    does not write: 4 for tables of dwords."""
+    found: dict[int, None] = {}
+    products: dict[int, int] = {}
+    written = 0
+    for step in steps:
+        inst = step.inst
+        if inst.op == LOAD and isinstance(inst.args[1], V):
+            factor = products.get(inst.args[1].index)
+            if factor is not None:
+                found[factor] = None
+        now = read_and_written(inst)[1]
+        written |= now
+        products = {i: by for i, by in products.items() if not now >> i & 3}
+        if inst.op == _PRODUCT and isinstance(inst.args[0], V) and isinstance(inst.args[3], V):
+            products[inst.args[0].index] = inst.args[3].index
+    return [i for i in found if not written >> i & 1]
+
+
 def _uses(steps: Sequence[DecodedStep]) -> int:
     """The VGPRs whose values at the block's start it may read."""
     used = known = 0
@@ -131,4 +152,4 @@ def runs(flow: Flow, strides: Mapping[int, int]) -> dict[int, list[Run]]:
     return out
 
 
-__all__ = ["LOAD", "Run", "read_and_written", "runs"]
+__all__ = ["LOAD", "Run", "factors", "read_and_written", "runs"]
