@@ -24,10 +24,6 @@ int registers_of_warp(const KernelInfo &info) { return (std::clamp(info.register
 // The warps that the registers of a multiprocessor suffice for: each of its parts has its own.
 int warps_by_registers(const KernelInfo &info) { return kRegisters / kParts / registers_of_warp(info) * kParts; }
 
-// The threads of the largest block that an NVIDIA GPU takes: as many as the kernel declares, and as there are registers
-// for.
-int threads_on_nvidia(const KernelInfo &info) { return std::min(info.threads, warps_by_registers(info) * 32); }
-
 // All is in the cubin, and nothing is translated for it: libraries ask of each of their kernels, and launch few.
 CUresult read_attribute(int *value, int id, const Kernel &kernel) {
   if (!value) return CUDA_ERROR_INVALID_VALUE;
@@ -100,7 +96,8 @@ CUresult potential(const char *name, int *grid, int *block, const void *handle, 
     CUresult result = kernel_of(handle, kernel);
     if (result != CUDA_SUCCESS) return result;
     if (!grid || !block) return CUDA_ERROR_INVALID_VALUE;
-    const int most = threads_on_nvidia(*kernel->info);
+    // What is asked for here is launched: no more than the translation has registers for.
+    const int most = std::min(threads_on_nvidia(*kernel->info), kernel->info->fits);
     int top = limit > 0 ? std::min(limit, most) : most;
     int best = 0, best_blocks = 0;
     for (int size = (top + 31) / 32 * 32; size > 0; size -= 32) {
@@ -118,6 +115,12 @@ CUresult potential(const char *name, int *grid, int *block, const void *handle, 
 }
 
 }  // namespace
+
+namespace sx {
+
+int threads_on_nvidia(const KernelInfo &info) { return std::min(info.threads, warps_by_registers(info) * 32); }
+
+}  // namespace sx
 
 SX_API cuFuncGetAttribute(int *value, int id, CUfunction handle) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {

@@ -54,6 +54,10 @@ CUresult Kernel::refuse(CUresult error, const std::string &line) {
   return error;
 }
 
+CUresult Kernel::refuse_launch(CUresult error, const std::string &code, const std::string &why) {
+  return launch_refused_.exchange(true) ? error : refuse(error, code + ": " + info->name + ": " + why);
+}
+
 CUresult Kernel::launched(CUresult result) {
   switch (result) {
     case CUDA_ERROR_NOT_SUPPORTED:

@@ -145,8 +145,12 @@ CUresult launch(const void *handle, const Shape &shape, void **params, void **ex
   return start(call, shape.stream);
 }
 
+std::string blocks(const unsigned *size) {
+  return std::to_string(size[0]) + "x" + std::to_string(size[1]) + "x" + std::to_string(size[2]);
+}
+
 // Attributes change how a launch is scheduled, or what it means; the latter must not be passed over.
-CUresult read_attributes(const CUlaunchConfig &config, Shape &shape, std::vector<CUevent> &events) {
+CUresult read_attributes(const void *handle, const CUlaunchConfig &config, Shape &shape, std::vector<CUevent> &events) {
   if (config.numAttrs && !config.attrs) return CUDA_ERROR_INVALID_VALUE;
   for (unsigned i = 0; i < config.numAttrs; ++i) {
     const CUlaunchAttribute &attribute = config.attrs[i];
@@ -158,8 +162,9 @@ CUresult read_attributes(const CUlaunchConfig &config, Shape &shape, std::vector
       case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION: {
         const unsigned *c = attribute.value.cluster;
         if (c[0] > 1 || c[1] > 1 || c[2] > 1) {
-          log_line("SX0717: a launch with a cluster of %ux%ux%u blocks is not supported", c[0], c[1], c[2]);
-          return CUDA_ERROR_NOT_SUPPORTED;
+          Kernel *kernel = find_kernel(handle);
+          if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
+          return kernel->refuse_launch(CUDA_ERROR_NOT_SUPPORTED, "SX0717", "a launch with a cluster of " + blocks(c) + " blocks");
         }
         shape.clusters |= attribute.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION && c[0];
         break;
@@ -199,7 +204,14 @@ CUresult prepare(const void *handle, const Shape &shape, void **params, void **e
   if (result != CUDA_SUCCESS) return result;
   // Registers for so many threads: asked here, because AMD's library answers with an error that stays.
   const unsigned *b = shape.block;
-  if (uint64_t(b[0]) * b[1] * b[2] > kernel->launch.max_threads) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  const uint64_t threads = uint64_t{b[0]} * b[1] * b[2], most = kernel->launch.max_threads;
+  if (threads > most) {
+    // Programs that never ask for errors take for granted what NVIDIA's registers suffice for.
+    if (threads > static_cast<uint64_t>(threads_on_nvidia(*kernel->info))) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    return kernel->refuse_launch(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "SX0774",
+                                 "a block of " + std::to_string(threads) + " threads; the translation's registers suffice for " +
+                                     std::to_string(most));
+  }
   call.kernel = handle;
   call.shape = shape;
   return copy_params(*kernel, params, extra, call.params);
@@ -246,7 +258,7 @@ SX_API cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void 
                    config->sharedMemBytes,
                    config->hStream};
     std::vector<CUevent> events;
-    CUresult result = read_attributes(*config, shape, events);
+    CUresult result = read_attributes(function, *config, shape, events);
     if (result == CUDA_SUCCESS) result = launch(function, shape, params, extra);
     for (CUevent event : events)
       if (result == CUDA_SUCCESS && event) result = SX_HIP(hipEventRecord, to_hip(event), to_hip(shape.stream));

@@ -33,6 +33,8 @@ struct Kernel {
   // The result of a launch.  Only then does the emulated device compile the code object: if it cannot, that is a
   // refusal like any other, and is reported as one.
   CUresult launched(CUresult result);
+  // A launch that an NVIDIA GPU takes and that is not done: a refusal, said once of a kernel.
+  CUresult refuse_launch(CUresult error, const std::string &code, const std::string &why);
   // At the first launch: what its results may differ by from an NVIDIA GPU's, on stderr and in the report.
   void say_what_differs();
 
@@ -57,6 +59,7 @@ struct Kernel {
 
   std::mutex mutex_;
   std::atomic<bool> refused_at_launch_{false};
+  std::atomic<bool> launch_refused_{false};
   std::atomic<bool> difference_said_{false};
   bool translated_ = false;
   CUresult translation_ = CUDA_SUCCESS;
@@ -155,6 +158,10 @@ class Module {
 
 // The objects of handles from the application; null for handles that are not ours.
 Kernel *find_kernel(const void *handle);
+
+// The threads of the largest block that an NVIDIA GPU takes: as many as the kernel declares, and as there are registers
+// for.
+int threads_on_nvidia(const KernelInfo &info);
 Module *find_module(const void *handle);
 
 // Milliseconds since its construction.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -52,6 +53,52 @@ room = int(sys.argv[2])
 print(most.value, launch(room), launch(room + 32), driver.library.cuCtxSynchronize())
 """
 
+# 40 sums and the temporaries of a product.
+PRODUCTS = """
+extern "C" __global__ void __launch_bounds__(1024) products(const unsigned *in, float *out) {
+    float c[40];
+    for (int k = 0; k < 40; ++k) c[k] = __uint_as_float(in[k * 1024 + threadIdx.x]);
+    unsigned a = in[threadIdx.x % 32], b = in[threadIdx.x];
+    for (int n = 0; n < 2; ++n) {
+#pragma unroll
+        for (int k = 0; k < 40; k += 4)
+            asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+                         "{%0,%1,%2,%3}, {%4,%4,%5,%5}, {%4,%5}, {%0,%1,%2,%3};"
+                         : "+f"(c[k]), "+f"(c[k + 1]), "+f"(c[k + 2]), "+f"(c[k + 3])
+                         : "r"(a), "r"(b));
+    }
+    for (int k = 0; k < 40; ++k) out[threadIdx.x * 40 + k] = c[k];
+}
+extern "C" __global__ void plain(const unsigned *in, unsigned *out) { out[threadIdx.x] = 1; }
+"""
+LAUNCHES = """
+import ctypes, struct, sys
+from sassxlate.runtime_shim.selftest.kernel import Driver
+driver = Driver()
+code = open(sys.argv[1], "rb").read()
+products, plain = (driver.function(code, name) for name in ("products", "plain"))
+a = ctypes.c_uint64()
+driver.call("cuMemAlloc_v2", ctypes.byref(a), ctypes.c_size_t(1 << 20))
+pointers = (ctypes.c_void_p * 2)(*(ctypes.addressof(v) for v in (a, a)))
+def launch(function, threads):
+    shape = (1, 1, 1, threads, 1, 1, 0)
+    return driver.library.cuLaunchKernel(function, *shape, None, pointers, None)
+def clusters(function, x):
+    attribute = ctypes.create_string_buffer(struct.pack("I4xIII52x", 4, x, 1, 1))
+    config = struct.pack("7I4xQQI4x", 2, 1, 1, 32, 1, 1, 0, 0, ctypes.addressof(attribute), 1)
+    config = ctypes.create_string_buffer(config)
+    return driver.library.cuLaunchKernelEx(config, function, pointers, None)
+if sys.argv[2] == "block":
+    grid, block = ctypes.c_int(), ctypes.c_int()
+    driver.call("cuOccupancyMaxPotentialBlockSize", ctypes.byref(grid), ctypes.byref(block),
+                products, None, ctypes.c_size_t(0), 0)
+    print(launch(products, block.value))
+    print(*(launch(products, n) for n in (1024, 1024, 128)), launch(plain, 1025))
+else:
+    print(clusters(plain, 1), clusters(plain, 2), clusters(plain, 2))
+print(driver.library.cuCtxSynchronize())
+"""
+
 
 @pytest.mark.parametrize(
     ("vgprs", "threads"),
@@ -89,3 +136,28 @@ def test_a_wide_kernel(nvcc: Tool, tmp_path: Path, on_standin: Standin) -> None:
     assert outcome.output == f"{said} 0 701 0\n", outcome.output + outcome.errors
     check(outcome)
     assert len(outcome.of("hipModuleLaunchKernel")) == 1
+
+
+@pytest.mark.parametrize(
+    ("what", "answers", "said"),
+    [
+        ("block", "0\n701 701 0 1\n0\n", "SX0774: products: a block of 1024 threads; "),
+        ("clusters", "0 801 801\n0\n", "SX0717: plain: a launch with a cluster of 2x1x1 blocks"),
+    ],
+)
+def test_launches_that_nvidia_takes(
+    nvcc: Tool, tmp_path: Path, what: str, answers: str, said: str
+) -> None:
+    """They are not done, which `run` says even if the program asks for no error."""
+    source, cubin = tmp_path / "two.cu", tmp_path / "two.cubin"
+    source.write_text(PRODUCTS)
+    nvcc("-cubin", "-arch=sm_80", source, "-o", cubin)
+    run = [sys.executable, "-P", "-m", "sassxlate", "run", "--device", "emulator", "--"]
+    done = subprocess.run(
+        [*run, sys.executable, "-P", "-c", LAUNCHES, cubin, what],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout == answers, done.stdout + done.stderr
+    assert done.stderr.count(f"sassxlate: {said}") == 1
+    assert "DO NOT TRUST" in done.stderr
+    assert done.returncode == 3
