@@ -309,9 +309,12 @@ class Blocks:
 
     def _check_flushing(self, ins: Instruction) -> None:
         """Refuses operations on binary32 that keep denormal numbers, in a function whose mode
-        flushes them, but sums and products, for which the mode can be changed."""
+        flushes them, but sums and products, for which the mode can be changed.  Of conversions to
+        halves the domain says whether the mode matters."""
         t = traits(ins)
         if t.subnormals in _ARITHMETIC and not ins.has("SAT"):
+            return
+        if t.converts and ins.modifiers[:1] in (("F16",), ("BF16",)):
             return
         reads = t.number == "f32" or (t.converts and ins.has("F32"))
         if reads and not (ins.has("FTZ") or ins.has("FMZ")) and t.subnormals != "fixed":

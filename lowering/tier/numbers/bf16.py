@@ -21,12 +21,12 @@ from __future__ import annotations
 from sassxlate.domain.interface import IEEE
 from sassxlate.lowering.llvm.ir_text import Val
 from sassxlate.lowering.tier.numbers import stand_ins
-from sassxlate.lowering.tier.numbers.other_mode import OtherMode
+from sassxlate.lowering.tier.numbers.flushing import Flushing
 
 _ONE, _MINUS_ZERO = 0x3F80, 0x8000
 
 
-class BrainFloats(OtherMode):
+class BrainFloats(Flushing):
     """The part of the domain that knows bf16 (:mod:`disasm.sass.semantics.arithmetic.bfloat`)."""
 
     def bf16_fma(self, a: Val, b: Val, c: Val) -> Val | None:

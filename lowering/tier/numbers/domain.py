@@ -24,6 +24,7 @@ from sassxlate.lowering.llvm.lanes import float_type
 from sassxlate.lowering.tier.numbers import bits, stand_ins
 from sassxlate.lowering.tier.numbers.bf16 import BrainFloats
 from sassxlate.lowering.tier.numbers.extremes import Extremes, Found
+from sassxlate.lowering.tier.numbers.flushing import ANY, NORMAL, SUBNORMAL, ZERO
 from sassxlate.lowering.tier.numbers.halves import Halves
 from sassxlate.lowering.tier.numbers.hyperbolic import tanh
 from sassxlate.lowering.tier.numbers.to_integers import of_double, of_single
@@ -37,8 +38,6 @@ _INFINITY = {16: 0x7C00, 32: 0x7F800000, 64: 0x7FF << 52}
 # The least number that is not below the normal numbers when rounded to their precision, in the
 # wider format, and the width of that.
 _BORDER = {16: (0x387FF000, 32), 32: (0x380FFFFFF0000000, 64)}
-# Bits of llvm.is.fpclass, of both signs.
-_NORMAL, _SUBNORMAL, _ZERO, _ANY = 0x108, 0x90, 0x60, 0x3FF
 _ONE = 0x3F800000
 _REFERENCE = Reference()
 _LEAST = {32: 0xCF000000, 64: 0xC1E0000000000000}  # -2**31
@@ -64,7 +63,6 @@ class LaneDomain(BrainFloats):
         self._tiny_test_of: dict[str, Val] = {}
         self._field_of: dict[str, Val] = {}
         self._end_test_of: dict[str, tuple[Val, int]] = {}
-        self._flushed_of: dict[str, Val] = {}
         self._untruncated: dict[str, Val] = {}
         self._greater_of: dict[str, tuple[Val, int]] = {}
         self._positive_of: dict[str, Val] = {}
@@ -96,9 +94,11 @@ class LaneDomain(BrainFloats):
         """A test of all bits of an exponent is one of the number's class."""
         tested = self._exponent_of.get(a.ref)
         if tested is not None and b.const == 0:
-            out = self._is_class(tested, _ZERO | _SUBNORMAL)
+            out = self.is_class(tested, ZERO | SUBNORMAL)
             self._tiny_test_of[out.ref] = tested
             return out
+        if a.const is not None and b.const is not None:  # whether a constant is flushed
+            return self.const(int(a.const == b.const), 1)
         out = super().eq(a, b)
         tested = self._field_of.get(a.ref)
         if tested is not None and b.const in (0, 255):
@@ -116,32 +116,11 @@ class LaneDomain(BrainFloats):
     def or_(self, a: Val, b: Val) -> Val:
         one, other = self._end_test_of.get(a.ref), self._end_test_of.get(b.ref)
         if one is not None and other is not None and one[0] == other[0] and one[1] != other[1]:
-            return self._is_class(one[0], _ANY & ~_NORMAL)
+            return self.is_class(one[0], ANY & ~NORMAL)
         out = super().or_(a, b)
         if out.const is None:
             self.extremes.joined(out, "or", a, b)
         return out
-
-    def _is_class(self, a: Val, which: int) -> Val:
-        """A test of a number's class, whatever the function's mode.
-
-        In the mode that flushes, LLVM 22 makes x == 0 of a test for zeros and denormal numbers; if
-        x is an integer's bits, it compares those with 0, which denormal numbers are not.  The
-        number is hidden from it there, as in `approx`.
-        """
-        number = self.as_float(a, False)
-        if self.flushes:
-            number = self._hidden(number)
-        self.fn.module.declare("i1 @llvm.is.fpclass.f32(float, i32 immarg)")
-        given = f"float {number}, i32 {which}"
-        return Val(self.fn.emit(f"call i1 @llvm.is.fpclass.f32({given})"), 1, False)
-
-    def _hidden(self, number: str) -> str:
-        """A binary32 number that LLVM does not look through, by a move that means nothing outside
-        of graphics.  (With llvm.arithmetic.fence LLVM ends where the value is computed and the same
-        in all lanes: "illegal VGPR to SGPR copy".)"""
-        self.fn.module.declare("float @llvm.amdgcn.softwqm.f32(float)")
-        return self.fn.emit(f"call float @llvm.amdgcn.softwqm.f32(float {number})")
 
     def ult(self, a: Val, b: Val) -> Val:
         """An integer comparison with infinity is LLVM's test for NaN."""
@@ -162,7 +141,7 @@ class LaneDomain(BrainFloats):
             if b.ref in self.no_denormal:
                 return b
             out = super().select(c, a, b)
-            self._flushed_of[out.ref] = b
+            self.flushed_of[out.ref] = b
             return out
         tested = self._nan_test_of.get(c.ref)
         number, words = self._minimum_of.get(b.ref, (None, b))
@@ -185,14 +164,15 @@ class LaneDomain(BrainFloats):
         out = super().select(c, a, b)
         if a != b and c.const is None:
             found = self.extremes.chosen(out, c, a, b, tested)
-            # In the mode that flushes, the instruction would do that, too.
-            if found is not None and not (a.width == 32 and self.flushes):
+            if found is not None:
                 return self._extreme(found)
         return out
 
     def _extreme(self, found: Found) -> Val:
         which, a, b = found
-        out = self.float_call(which, a, b)
+        out = self.float_call(which, *self.unflushed(a, b))
+        if self.flushes and out.width == 32:
+            out = self.by_mode(out)
         self.extremes.made(out, found)
         if out.width == 16:
             self.halves.made(out, which, a, b)
@@ -252,22 +232,14 @@ class LaneDomain(BrainFloats):
     def _sources(self, fp: Fp, *args: Val) -> list[Val]:
         """The sources of an operation, flushed where the function's mode does not do it."""
         if args[0].width == 32 and self.flushes:
-            if not (fp.flush_in and fp.flush_out):
-                raise refused(FORM, "operations with and without .FTZ in one kernel")
+            self.only_flushed(fp, args)
             return list(args)
         return [flush(self, a) if fp.flush_in else a for a in args]
 
     def _given(self, fp: Fp, value: Val) -> Val:
         if value.width == 32 and self.flushes:
-            return self._by_mode(value)
+            return self.by_mode(value)
         return flush(self, value) if fp.flush_out else value
-
-    def _by_mode(self, value: Val) -> Val:
-        """A result that the function's mode flushes.  LLVM makes x of x + -0 and x * 1, where the
-        mode flushes nothing; only an operation that remains needs no further instruction."""
-        out = self.float_call("canonicalize", value)
-        self.no_denormal.add(out.ref)
-        return out
 
     def _product(self, fp: Fp, value: Val, exact: Callable[[], Val]) -> Val:
         """A product, or product and sum, as .FTZ gives it: zero if it is below the normal numbers
@@ -278,7 +250,7 @@ class LaneDomain(BrainFloats):
         """
         width = value.width
         if width == 32 and self.flushes:
-            return self._by_mode(value)
+            return self.by_mode(value)
         if not fp.flush_out:
             return value
         if width == 64:
@@ -387,8 +359,14 @@ class LaneDomain(BrainFloats):
             raise refused(FORM, "a conversion to binary32 beside operations with .FTZ")
         if a.const is not None and a.const & _MAGNITUDE[a.width] <= _INFINITY[a.width]:
             made = _REFERENCE.fcvt(Bits(a.const, a.width), width, fp)
-            return self.const(made.n, made.w)
+            out = self.const(made.n, made.w)
+            if a.width == 16:
+                self.of_half(out)
+            return out
+        (a,) = self.unflushed(a) if narrows else (a,)
         out = softfloat.fcvt(self, a, width, fp)
+        if a.width == 16:
+            self.of_half(out)
         if narrows and a.width == 32 and fp.round == Round.NEAREST:  # gives a NaN for a NaN
             self._narrowed_of[out.ref] = a
         return out
@@ -429,7 +407,8 @@ class LaneDomain(BrainFloats):
         return self.from_float(self.fn.emit(text), 16, False)
 
     def fcmp(self, predicate: FloatPredicate, a: Val, b: Val) -> Val:
-        text = f"{self.as_float(a, False)}, {self.as_float(b, False)}"
+        p, q = self.compared(predicate, a, b)
+        text = f"{self.as_float(p, False)}, {self.as_float(q, False)}"
         kind = float_type(a.width, False)
         out = Val(self.fn.emit(f"fcmp {predicate} {kind} {text}"), 1, False)
         if predicate == "ogt" and a.width == 32 and b.const is not None:
@@ -438,6 +417,8 @@ class LaneDomain(BrainFloats):
         return out
 
     def frint(self, a: Val, how: Round) -> Val:
+        if how in (Round.UP, Round.DOWN):
+            self.only_of_flushed(a)
         out = self.float_call("roundeven", a) if how == Round.NEAREST else super().frint(a, how)
         self._whole_of[out.ref] = a
         if how == Round.ZERO:
@@ -451,7 +432,7 @@ class LaneDomain(BrainFloats):
         number = self._whole_of.get(a.ref, a)
         if a.ref in self._untruncated:  # denormal numbers become 0, flushed before or not
             a = self._untruncated[a.ref]
-            a = self._flushed_of.get(a.ref, a)
+            a = self.flushed_of.get(a.ref, a)
         if width != 32:
             return super().ftoi(a, width, signed)
         if a.width == 16:
@@ -485,10 +466,10 @@ class LaneDomain(BrainFloats):
         name = f"@llvm.amdgcn.{_APPROXIMATIONS[fn]}.f{a.width}"
         self.fn.module.declare(f"{kind} {name}({kind})")
         if a.width == 32 and fn not in ("sin", "cos"):
-            a = self._flushed_of.get(a.ref, a)
+            a = self.flushed_of.get(a.ref, a)
         given = self.as_float(a, False)
         if a.width == 32 and fn == "rcp":
-            given = self._hidden(given)
+            given = self.hidden(given)
         out = self.from_float(self.fn.emit(f"call {kind} {name}({kind} {given})"), a.width, False)
         if a.width == 32:
             self.no_denormal.add(out.ref)
