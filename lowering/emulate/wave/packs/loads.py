@@ -297,7 +297,8 @@ def _rows(
     vectors = rows.load(p.fn, pointers, dwords, offset)
     rows.wait(p.fn, vectors)
     if ahead is not None:
-        rows.prefetch(p.fn, pointers, offset, ahead)
+        # Short rows lie in lines that others' rows have, too.
+        rows.prefetch(p.fn, pointers if dwords > 8 else pointers[::2], offset, ahead)
     columns = rows.halves(dwords, rows.turned(p.fn, vectors))
     p.turned[group.places[0]] = Turned(vectors, columns)
     return columns
@@ -311,6 +312,7 @@ class Rows:
     def __init__(self) -> None:
         self.places: dict[int, str] = {}  # of the addresses, by the span's number
         self.ahead: dict[int, str] = {}  # where the next wave's rows may be, see `places.extent`
+        self._spans: dict[int, tuple[int, int]] = {}  # their lowest offsets, and dwords
         self.supposed = self.numbered = False
         self._sure = ""
 
@@ -333,7 +335,13 @@ class Rows:
         place = self.places[span.number] = fn.buffer(f"pack.rows{len(self.places)}", 8 * 33)
         for first in range(0, 32, 4):
             places.store(fn, at.type, at.ref, "i64", range(first, first + 4), place)
-        self.ahead[span.number] = places.extent(c, place, span)
+        start = places.first(c, place)
+        # Rows that are alike are expected to be as far from the next wave's.
+        alike = next((n for n, one in self._spans.items() if one == (span.low, span.dwords)), None)
+        self.ahead[span.number] = (
+            places.extent(c, place, span, start) if alike is None else self.ahead[alike]
+        )
+        self._spans[span.number] = span.low, span.dwords
         return place
 
     def require(self, c: Context, lanes: Val) -> None:

@@ -53,20 +53,26 @@ def inside(c: Context, at: Val, dwords: int, base: Val, size: Val) -> Val:
     return d.ult(number, count)
 
 
-def extent(c: Context, place: str, span: Span) -> str:
+def _row(c: Context, place: str, lane: Val) -> Val:
+    number = c.d.zext(c.d.and_(lane, const(31, 32)), 64)
+    at = c.fn.emit_new(f"getelementptr i64, ptr {place}, i64 {number.ref}")
+    return Val(c.fn.emit_new(f"load i64, ptr {at}, align 8"), 64, False)
+
+
+def first(c: Context, place: str) -> Val:
+    """The first active lane's row, which the last pack takes where it has no lane, too."""
+    row = _row(c, place, c.d.ctz(c.state.exec_mask()))
+    at = c.fn.emit(f"getelementptr i64, ptr {place}, i64 32")
+    c.fn.do(f"store i64 {row.ref}, ptr {at}, align 8")
+    return row
+
+
+def extent(c: Context, place: str, span: Span, start: Val) -> str:
     """Bytes from the first active lane's row to the end of the last one's, if they are few: rows of
     a matrix lie one after the other, and the next wave's begin where those of this one end."""
-    d, fn, exec_ = c.d, c.fn, c.state.exec_mask()
-
-    def row(lane: Val) -> Val:
-        number = d.zext(d.and_(lane, const(31, 32)), 64)
-        at = fn.emit_new(f"getelementptr i64, ptr {place}, i64 {number.ref}")
-        return Val(fn.emit_new(f"load i64, ptr {at}, align 8"), 64, False)
-
-    last, first = d.sub(const(31, 32), d.clz(exec_)), row(d.ctz(exec_))
-    at = fn.emit(f"getelementptr i64, ptr {place}, i64 32")  # for the last pack, see `numbers`
-    fn.do(f"store i64 {first.ref}, ptr {at}, align 8")
-    extent = d.add(d.sub(row(last), first), const(4 * span.dwords, 64))
+    d = c.d
+    last = _row(c, place, d.sub(const(31, 32), d.clz(c.state.exec_mask())))
+    extent = d.add(d.sub(last, start), const(4 * span.dwords, 64))
     return d.select(d.ult(extent, const(_FAR, 64)), extent, const(0, 64)).ref
 
 
@@ -106,6 +112,7 @@ def sort_numbers(c: Context, name: str) -> str:
 __all__ = [
     "arena",
     "extent",
+    "first",
     "gather",
     "inside",
     "offset",
