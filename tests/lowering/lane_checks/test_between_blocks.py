@@ -136,10 +136,20 @@ def test_kernels(name: str) -> None:
         select_kernel(parse_cubin(file.read_bytes()), kernel, placed=True)
 
 
+# Recursion that saves its barriers: the code between two of its blocks has too many states.
+UNKNOWN = {"calls5": "more states than can be checked"}
+
+
 @pytest.mark.sweep
 def test_all_kernels() -> None:
+    unknown: dict[str, str] = {}
     for file, kernel in _kernels("**/*.cubin"):
-        select_kernel(parse_cubin(file.read_bytes()), kernel, placed=True)
+        try:
+            select_kernel(parse_cubin(file.read_bytes()), kernel, placed=True)
+        except LoweringError as e:
+            unknown[kernel] = e.message
+    assert unknown.keys() == UNKNOWN.keys()
+    assert all(unknown[name].endswith(text) for name, text in UNKNOWN.items()), unknown
 
 
 def _pieces(

@@ -77,6 +77,8 @@ def _form(c: RuleEmitter) -> Form:
         raise c.refuse("residency of a texture")
     mask = c.imm("mask")
     channels = tuple(n for n in range(4) if mask >> n & 1)
+    if not channels:
+        raise c.refuse("a texture read that gives nothing")
     if op == "TLD4":
         if mask != 15:
             raise c.refuse("a part of four gathered texels")

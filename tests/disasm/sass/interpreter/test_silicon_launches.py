@@ -3,12 +3,15 @@ against the interpreter and against translations on the emulated device."""
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from sassxlate.disasm.containers.cubin import parse_cubin
-from sassxlate.errors import LoweringError
+from sassxlate.errors import CfgError, EmulatorError, LoweringError
+from sassxlate.lowering.convergence.lane_masks import TRAP_TOKEN
 from sassxlate.lowering.emulate.options import CompileOptions
 from sassxlate.lowering.emulate.runner import EmulatedDevice, run_code_object
 from sassxlate.lowering.pipeline import translate_kernel
@@ -85,8 +88,14 @@ def test_translation(name: str) -> None:
 def test_translation_of_all(name: str) -> None:
     try:
         left = _translated(CASES[name])
-    except LoweringError as refused:
+    except (CfgError, LoweringError) as refused:
         pytest.skip(str(refused))
+    except EmulatorError as stopped:
+        # Handwritten jumps, to numbers in registers: the cubin has no list of their targets.
+        if not re.search(rf": trap fault in .*: {TRAP_TOKEN:#x}$", str(stopped)):
+            raise
+        assert name == "calls" or name.startswith("jumps ")
+        pytest.skip(str(stopped))
     assert digest(left) == DIGESTS[name]
 
 
