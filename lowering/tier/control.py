@@ -193,6 +193,8 @@ class Blocks:
             return
         if ins.guard.is_false or ins.offset in self.unread:
             return
+        if ins.offset in self.facts.exchanges:
+            memory.ordered(lane)
         if name in ("MEMBAR", "CCTL"):
             lane.under(guard, lambda: memory.fence(lane, ins))
         elif t.barrier == "result":
@@ -207,9 +209,9 @@ class Blocks:
             self._matrix(ins, guard)
         elif name in SPACES:
             again = ins.offset in self.again
-            memory.access(lane, ins, guard, self.facts.ordered_shared, again)
+            memory.access(lane, ins, guard, self.facts.volatile, again)
         elif name == "LDGSTS":
-            memory.copy(lane, ins, guard, volatile=self.facts.ordered_shared)
+            memory.copy(lane, ins, guard, volatile=self.facts.volatile)
         elif (
             t.reaches(("load",), "constant") and getattr(ins.get("src"), "index", None) is not None
         ):
@@ -244,7 +246,7 @@ class Blocks:
         if not self.whole:
             self.whole = self.traps = True
             self._or_lost(others.whole(self.lane))
-        volatile = self.facts.ordered_shared
+        volatile = self.facts.volatile
         if ins.mnemonic == "LDSM":
             moves.ldsm(self.lane, ins, volatile=volatile)
         elif ins.mnemonic == "STSM":

@@ -38,7 +38,7 @@ from sassxlate.lowering.tier.warp.presumed import presumed, tested
 from sassxlate.lowering.tier.warp.tests_of_warp import Tests, replaced, settled
 from sassxlate.lowering.tier.warp.together import (
     Together,
-    ordered_shared,
+    exchanges,
     together,
 )
 
@@ -84,7 +84,7 @@ def _masked(found: Analysed, rules: Translated, target: Target, *, changed: bool
         found = _analysed_again(found)
     plan = make_plan(found.cfg, found.live, found.uniformity)
     apart = (False,) * len(found.cfg.blocks)
-    ordered = bool(plan.latches) or ordered_shared(found.cfg)
+    ordered = bool(plan.latches) or exchanges(found.cfg)[0]
     facts = Together(apart, apart, ordered, {})
 
     def writer(lane: Lane) -> Blocks:

@@ -38,12 +38,20 @@ _INSIDE = ("taken", "fall", "sync", "back")  # edges within a function
 class Together:
     """By block index, whether it is in step, and whether its lanes are the same group as in SASS
     (:func:`as_a_group`); whether lanes may exchange data through shared memory
-    between two accesses without a barrier."""
+    between two accesses without a barrier.
+
+    ``exchanges``: then, by offset, before which accesses a fence keeps that order; without it, they
+    are volatile."""
 
     in_step: tuple[bool, ...]
     group: tuple[bool, ...]
     ordered_shared: bool
     agreed: Mapping[int, Instruction]  # tests whether masks agree, by the offset where to make them
+    exchanges: frozenset[int] = frozenset()
+
+    @property
+    def volatile(self) -> bool:
+        return self.ordered_shared and not self.exchanges
 
 
 def cycles(nodes: Iterable[int], after: Sequence[Sequence[int]]) -> list[frozenset[int]]:
@@ -369,14 +377,11 @@ def _called(cfg: Cfg, part: Iterable[int]) -> list[Instruction]:
 
 # --- shared memory -----------------------------------------------------------------------------
 
-_LOADED, _STORED = 1, 2
+_LOADED, _STORED, _BOTH = 1, 2, 3
 
 
-def _shared_step(ins: Instruction, state: int) -> tuple[int, bool]:
-    """The kinds of accesses since the last meeting of lanes, and whether two of them must keep
-    their order because other lanes may see it."""
-    if ins.mnemonic in ("BAR", "WARPSYNC"):
-        return 0, False
+def _accesses(ins: Instruction) -> int:
+    """How an instruction accesses shared memory."""
     t = traits(ins)
     spaces = ("shared", "generic")
     loads, stores = t.reaches(("load",), *spaces), t.reaches(("store",), *spaces)
@@ -384,33 +389,46 @@ def _shared_step(ins: Instruction, state: int) -> tuple[int, bool]:
         stores = True
     if t.reaches(("atomic", "reduction", "arrival"), *spaces):
         loads = stores = True
-    clash = (loads and bool(state & _STORED)) or (stores and bool(state & _LOADED))
-    return state | _LOADED * loads | _STORED * stores, clash
+    return _LOADED * loads | _STORED * stores
 
 
-def ordered_shared(cfg: Cfg) -> bool:
+def exchanges(cfg: Cfg) -> tuple[bool, frozenset[int]]:
     """Whether a lane may load from shared memory, and store to it, without a barrier in between:
-    the lanes of a warp may exchange data that way, as code from before WARPSYNC did."""
+    the lanes of a warp may exchange data that way, as code from before WARPSYNC did.  And before
+    which accesses, by offset, a fence keeps all in SASS's order but loads among themselves."""
+    fences: set[int] = set()
+    exchanged = False
 
     def through(block: Block, state: int) -> tuple[int, bool]:
-        any_clash = False
+        """The kinds of accesses since the last meeting of lanes, and, in the bits above, since the
+        last fence; and whether there was an exchange."""
+        clash = False
+        met, fenced = state & _BOTH, state >> 2
         for ins in block.instructions:
-            state, clash = _shared_step(ins, state)
-            any_clash |= clash
-        return state, any_clash
+            own = _accesses(ins)
+            if ins.mnemonic in ("BAR", "WARPSYNC"):
+                met = fenced = 0
+            elif own:
+                clash |= bool(
+                    (own & _LOADED and met & _STORED) or (own & _STORED and met & _LOADED)
+                )
+                if (own & _STORED and fenced) or fenced & _STORED:
+                    fences.add(ins.offset)
+                    fenced = 0
+                met, fenced = met | own, fenced | own
+        return met | fenced << 2, clash
 
     into = [0] * len(cfg.blocks)
     work = list(range(len(cfg.blocks)))
     while work:
         b = work.pop()
         out, clash = through(cfg.blocks[b], into[b])
-        if clash:
-            return True
+        exchanged |= clash
         for edge in cfg.successors[b]:
             if out & ~into[edge.dst]:
                 into[edge.dst] |= out
                 work.append(edge.dst)
-    return False
+    return exchanged, frozenset(fences) if exchanged else frozenset()
 
 
 def together(
@@ -433,7 +451,8 @@ def together(
     joins = {met: arm for met, arm in joined(cfg).items() if nests[met] == nests[arm] is not None}
     uniform_registers(cfg, step, joins, uniformity)
     _waiting(cfg, step)
-    return Together(step, group, ordered_shared(cfg), agreed)
+    exchanged, fences = exchanges(cfg)
+    return Together(step, group, exchanged, agreed, fences)
 
 
-__all__ = ["Together", "cycles", "ordered_shared", "together"]
+__all__ = ["Together", "cycles", "exchanges", "together"]
