@@ -178,6 +178,27 @@ def test_rows_and_tables_by_them(dwords: int) -> None:
                 assert isinstance(expected, str) == (wild != _BEFORE)
 
 
+def test_each_run_reads_its_part_of_the_next_rows_ahead() -> None:
+    """By the line, once for each span of rows; rows far from each other are as right."""
+    run_ = [load(40 + n, 4 * n) for n in range(16)] + [load(60 + n, 4 * n, 10) for n in range(8)]
+    run_ += [Inst("v_xor_b32", (V(4), V(40 + n), V(60 + n))) for n in range(8)]
+    for runs, lines in ((1, 8), (2, 6), (3, 4)):
+        middle: list[Item] = [one for _ in range(runs) for one in (*run_, Inst("s_barrier"))]
+        text = _text(middle)
+        found = re.findall(r"call void @llvm\.prefetch\.p0\(ptr %p(\d+)\.f", text)
+        assert sorted(found.count(loop) for loop in set(found)) == [2 * lines] * runs
+        parts = {256 * number // runs for number in range(runs)} - {0}
+        assert parts <= {int(part) for part in re.findall(r"= mul i64 %x\d+, (\d+)", text)}
+    in_packs, whole = images(run_)
+    rng = random.Random("ahead")
+    content = content_of(rng)
+    for apart in (0, 4, 64, 1 << 20):
+        rows = [(lane * apart) % (ROWS - 400) & ~3 for lane in range(64)]
+        expected = run(whole, content, rows, 0, FULL, 0)
+        assert isinstance(expected, bytes)
+        assert run(in_packs, content, rows, 0, FULL, 0) == expected
+
+
 def test_a_factor_that_is_supposed_to_be_4() -> None:
     """What else is made of it is right where it is not, too."""
     factor: list[Item] = [

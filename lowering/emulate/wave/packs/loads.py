@@ -29,6 +29,8 @@ from sassxlate.lowering.emulate.wave.packs.state import (
 )
 from sassxlate.lowering.llvm.ir_text import Function, Val, const, literal
 
+_LINES = {1: 8, 2: 6}  # that a pack reads ahead of a span, by how many runs a kernel has
+
 
 @dataclass(slots=True)
 class Pack:
@@ -102,7 +104,9 @@ def _loaded(p: Pack, inst: Inst) -> Val:
     if p.place not in p.held:
         if shared is not None:
             pointers = p.shared.pointers(p, shared)
-            words = _rows(p, group, pointers, group.low, p.shared.ahead[group.span.number])
+            words = _rows(
+                p, group, pointers, group.low, p.shared.ahead.pop(group.span.number, None)
+            )
             p.held.update(zip(group.places, words, strict=True))
         else:
             word = _by_addresses(p, inst, group)
@@ -291,14 +295,13 @@ class _Lanes:
 def _rows(
     p: Pack, group: Group, pointers: Sequence[str], offset: int, ahead: str | None = None
 ) -> list[rows.Half]:
-    """The dwords of rows, by column, so many bytes from ``pointers``.  ``ahead``: by how many bytes
-    the next wave's rows are expected further on."""
+    """The dwords of rows, by column, so many bytes from ``pointers``.  ``ahead``: where
+    the next wave's rows are expected."""
     dwords = len(group.places)
     vectors = rows.load(p.fn, pointers, dwords, offset)
     rows.wait(p.fn, vectors)
     if ahead is not None:
-        # Short rows lie in lines that others' rows have, too.
-        rows.prefetch(p.fn, pointers if dwords > 8 else pointers[::2], offset, ahead)
+        rows.prefetch(p.fn, ahead, p.first, p.shared.lines)
     columns = rows.halves(dwords, rows.turned(p.fn, vectors))
     p.turned[group.places[0]] = Turned(vectors, columns)
     return columns
@@ -309,10 +312,14 @@ class Rows:
     which take them by the lane's number.  What tables' indices are multiplied by is checked with
     them, where the wave has that, too."""
 
-    def __init__(self) -> None:
+    def __init__(self, part: tuple[int, int]) -> None:
         self.places: dict[int, str] = {}  # of the addresses, by the span's number
-        self.ahead: dict[int, str] = {}  # where the next wave's rows may be, see `places.extent`
-        self._spans: dict[int, tuple[int, int]] = {}  # their lowest offsets, and dwords
+        # Of spans that no pack has loaded yet: where the next wave's rows may be, of which this run
+        # reads its part ahead.
+        self.ahead: dict[int, str] = {}
+        self.part = part
+        self.lines = _LINES.get(part[1], 4)  # a pack
+        self._extents: dict[tuple[int, int], Val] = {}  # by the spans' lowest offsets, and dwords
         self.supposed = self.numbered = False
         self._sure = ""
 
@@ -337,11 +344,14 @@ class Rows:
             places.store(fn, at.type, at.ref, "i64", range(first, first + 4), place)
         start = places.first(c, place)
         # Rows that are alike are expected to be as far from the next wave's.
-        alike = next((n for n, one in self._spans.items() if one == (span.low, span.dwords)), None)
-        self.ahead[span.number] = (
-            places.extent(c, place, span, start) if alike is None else self.ahead[alike]
-        )
-        self._spans[span.number] = span.low, span.dwords
+        extent = self._extents.get((span.low, span.dwords))
+        if extent is None:
+            extent = places.extent(c, place, span, start)
+            self._extents[span.low, span.dwords] = extent
+        number, of = self.part
+        part = d.lshr(d.mul(extent, const(256 * number // of, 64)), const(8, 64))
+        low = d.add(start, places.offset(span.low))
+        self.ahead[span.number] = d.add(d.add(low, extent), part).ref
         return place
 
     def require(self, c: Context, lanes: Val) -> None:

@@ -147,7 +147,7 @@ class _Loop:
         self.c, self.run, self.stem = c, run, stem
         self.first, self.active = f"%{stem}.first", f"%{stem}.active"
         self.places: dict[str, tuple[Val, str]] = {}
-        self.rows = loads.Rows()
+        self.rows = loads.Rows(run.part)
         self.sort = f"%{stem}.sort"
         self.forms = self._form("f", together), self._form("c", together)
 

@@ -67,13 +67,13 @@ def first(c: Context, place: str) -> Val:
     return row
 
 
-def extent(c: Context, place: str, span: Span, start: Val) -> str:
+def extent(c: Context, place: str, span: Span, start: Val) -> Val:
     """Bytes from the first active lane's row to the end of the last one's, if they are few: rows of
     a matrix lie one after the other, and the next wave's begin where those of this one end."""
     d = c.d
     last = _row(c, place, d.sub(const(31, 32), d.clz(c.state.exec_mask())))
     extent = d.add(d.sub(last, start), const(4 * span.dwords, 64))
-    return d.select(d.ult(extent, const(_FAR, 64)), extent, const(0, 64)).ref
+    return d.select(d.ult(extent, const(_FAR, 64)), extent, const(0, 64))
 
 
 def order(fn: Function) -> str:

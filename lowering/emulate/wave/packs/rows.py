@@ -16,6 +16,7 @@ from sassxlate.lowering.llvm.ir_text import Val
 
 V512 = "<16 x i32>"
 _WIDTH = 16  # dwords of a vector of the host
+_LINE = 64  # bytes of a line of the host's caches
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +80,18 @@ def wait(fn: PackedFunction, vectors: Sequence[str]) -> None:
     fn.do(f"call void (...) @llvm.fake.use({args})")
 
 
-def prefetch(fn: PackedFunction, where: Sequence[str], offset: int, ahead: str) -> None:
-    """Reads ahead, by so many bytes from rows.  A processor reads a few lines ahead of what is read
-    line after line; those of a wave are wanted at once, and then none for long."""
+def prefetch(fn: PackedFunction, start: str, first: str, lines: int) -> None:
+    """Reads so many lines ahead for a pack whose first lane's number is ``first``; ``start`` is
+    where the first pack does.  A processor reads a few lines ahead of what is read line after line;
+    those of a wave are wanted at once, and then none for long."""
     fn.module.declare("void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-    by = fn.emit(f"add i64 {ahead}, {offset}") if offset else ahead
-    for one in where:
-        at = fn.emit_new(f"getelementptr i8, ptr {one}, i64 {by}")
-        fn.do(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
+    base = fn.emit(f"inttoptr i64 {start} to ptr")
+    number = fn.emit(f"zext i32 {first} to i64")
+    by = fn.emit_new(f"mul i64 {number}, {_LINE * lines // LANES}")
+    at = fn.emit_new(f"getelementptr i8, ptr {base}, i64 {by}")
+    for n in range(lines):
+        line = fn.emit_new(f"getelementptr i8, ptr {at}, i64 {_LINE * n}")
+        fn.do(f"call void @llvm.prefetch.p0(ptr {line}, i32 0, i32 3, i32 1)")
 
 
 def _shuffled(fn: PackedFunction, a: str, b: str, index: Sequence[int], name: str = "") -> str:

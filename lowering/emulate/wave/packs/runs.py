@@ -31,11 +31,13 @@ _FIRST_LANE = "v_readfirstlane"  # with no active lane, lane 0
 @dataclass(frozen=True, slots=True)
 class Run:
     """The steps from ``first`` up to ``end``, by their numbers in the block; ``kept`` are the VGPRs
-    that it writes and that are read later, one bit each."""
+    that it writes and that are read later, one bit each; ``part``: its number among the kernel's
+    runs, and how many there are."""
 
     first: int
     end: int
     kept: int
+    part: tuple[int, int]
 
 
 def _vector(inst: Inst) -> bool:
@@ -140,7 +142,8 @@ def runs(flow: Flow, strides: Mapping[int, int]) -> dict[int, list[Run]]:
     uses = {start: _uses(block.steps) for start, block in flow.blocks.items()}
     later = used_later(uses, {}, {start: b.succs for start, b in flow.blocks.items()})
     out: dict[int, list[Run]] = {}
-    for start, stretches in found.items():
+    number, of = 0, sum(map(len, found.values()))
+    for start, stretches in sorted(found.items()):
         steps = flow.blocks[start].steps
         for first, end in stretches:
             kept, written = later[start], 0
@@ -148,7 +151,8 @@ def runs(flow: Flow, strides: Mapping[int, int]) -> dict[int, list[Run]]:
                 kept |= read_and_written(step.inst)[0]
             for step in steps[first:end]:
                 written |= read_and_written(step.inst)[1]
-            out.setdefault(start, []).append(Run(first, end, kept & written))
+            out.setdefault(start, []).append(Run(first, end, kept & written, (number, of)))
+            number += 1
     return out
 
 
