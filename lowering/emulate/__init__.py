@@ -11,9 +11,11 @@ def compile_code_object(
     counts: bool = False,
     turns: bool = False,
     quick: bool = False,
+    entered: str = "",
 ) -> bytes:
     """The host image (runtime_shim/native/abi.h) of a kernel of a code object; ``quick``: without
-    optimisation, in less time.
+    optimisation, in less time; ``entered``: two hexadecimal digits for each eight blocks, the
+    lowest bit for the first one: those whose bit is 0 may be left out.  Empty: none may.
 
     Raises:
         EmulatorError: SX06xx, with the offset from the kernel's start and the mnemonic.
@@ -22,5 +24,12 @@ def compile_code_object(
     from sassxlate.lowering.emulate.compiler import compile_code_object as compile_one
     from sassxlate.lowering.emulate.options import CompileOptions
 
-    options = CompileOptions(strict=strict, counts=counts, turns=turns, quick=quick)
+    bits = int.from_bytes(bytes.fromhex(entered), "little")
+    options = CompileOptions(
+        strict=strict,
+        counts=counts,
+        turns=turns,
+        quick=quick,
+        entered=frozenset(n for n in range(bits.bit_length()) if bits >> n & 1) if bits else None,
+    )
     return compile_one(code, kernel, options).data

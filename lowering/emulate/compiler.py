@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from sassxlate.lowering.emulate.image import helper_objects
 from sassxlate.lowering.emulate.image.image import HostImage, frame_size, header, link
 from sassxlate.lowering.emulate.options import CompileOptions, Isa, host_isa
 from sassxlate.lowering.emulate.wave import run
+from sassxlate.lowering.emulate.wave.partial import ways_out
 from sassxlate.lowering.emulate.wave.wave import build
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ _ALLOCATOR = "-grow-region-complexity-budget=1000"
 # a kernel of 24,000 instructions, whose code takes 14 s without.  Larger kernels do without it.
 _SINKS = 6000
 _STACK = 768 << 10  # most bytes of a frame: the library's fibers have a MiB
+_STACK_OF_PART = 320 << 10  # the same where the baseline's frame comes after it
 
 
 @functools.cache
@@ -148,6 +151,8 @@ def compile_flow(
         raise EmulatorError("SX0690", f"the compiled code needs {stack} bytes of stack").at(
             kernel=kernel
         )
+    if (part := ways_out.is_part(built)) and stack > _STACK_OF_PART:
+        return compile_flow(flow, replace(options, entered=None), kernel, start)
     avx512 = isa == "avx512"
     counts = len(flow.blocks) if options.counts else 0
     page = header(
@@ -160,6 +165,7 @@ def compile_flow(
         turns=options.turns,
         quick=options.quick,
         runs=run.wanted(flow, options),
+        partial=part,
     )
     seconds |= {"helpers": t2 - t1, "link": clock() - t2}
     traces = options.trace is not None
@@ -204,8 +210,6 @@ def compile_code_object(
     source: Path | str | bytes, kernel: str, options: CompileOptions | None = None
 ) -> HostImage:
     """The host image of a kernel of a code object, by path or content."""
-    from dataclasses import replace
-
     from sassxlate.lowering.codeobject import source_map
     from sassxlate.lowering.codeobject.code_object import code_pointers, read
 

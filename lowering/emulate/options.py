@@ -41,7 +41,8 @@ class CompileOptions:
     strict mode undefined values are seeded rubbish, not 0.  ``target`` is the
     processor whose counters and hazards strict mode checks.  ``turns``: a wave gives way before
     each access to memory (``turns.py``).  ``quick``: without optimisation, in
-    less time.
+    less time.  ``entered``: the numbers of the blocks that have been entered, by address; others
+    may be left out (``wave/partial``), but not of strict, traced or quick code.  None: all have.
     """
 
     strict: bool = False
@@ -64,6 +65,7 @@ class CompileOptions:
     target: Target = DEFAULT
     turns: bool = False
     quick: bool = False
+    entered: frozenset[int] | None = None
 
 
 def _flags() -> frozenset[str]:

@@ -68,6 +68,8 @@ class _Launch(ctypes.Structure):
         ("traced_count", ctypes.c_uint64),
         ("stuck", ctypes.c_uint64),
         ("arguments", ctypes.c_void_p),
+        ("baseline", ctypes.c_void_p),
+        ("times_left", ctypes.c_uint64),
     ]  # fmt: skip
 
 
@@ -83,6 +85,7 @@ class _Built(ctypes.Structure):
         ("frame", ctypes.c_uint64),
         *((n, ctypes.c_uint32) for n in ("instructions", "blocks", "missing")),
         ("why", ctypes.c_char * 116),
+        ("resumable", ctypes.c_void_p),
     ]
 
 
@@ -95,7 +98,7 @@ def _library() -> Any:
     header = root / "runtime_shim" / "native"
     if not (header / "abi.h").exists():
         header = root / "sassxlate" / "runtime_shim" / "native"
-    stencils = ("stencils", "stencil_decode", "stencil_kernel")
+    stencils = ("stencils", "stencil_decode", "stencil_kernel", "stencil_resume")
     sources = [_SOURCE, *(header / "hip" / f"{name}.cpp" for name in stencils)]
     beside = ("abi.h", "common/host_cpu.h", "hip/stencils.h", "hip/stencil_decode.h")
     headers = [header / name for name in beside]
@@ -123,7 +126,7 @@ def _library() -> Any:
         ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32, ctypes.POINTER(_Built),
         ctypes.POINTER(_Shape), ctypes.c_uint64,
     ]  # fmt: skip
-    library.sx_release.argtypes = [ctypes.c_void_p, ctypes.c_uint64]
+    library.sx_release.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p]
     return library
 
 
@@ -207,15 +210,23 @@ class BaselineKernel:
             missing, room,
         )  # fmt: skip
         self._code, self._size = built.code, built.size
+        self.resumable = built.resumable
         self.entry: int | None = built.entry
         self.missing = tuple(Shape(m.word, m.dpp, m.mode) for m in missing[: built.missing])
         self.why: str = built.why.decode()
         blocks = built.blocks if counts else 0
         size, frame = int(built.size), int(built.frame)
         self.image = HostImage(b"", kernel, built.instructions, size, 0, frame, counts=blocks)
+        self.times_left = 0  # that waves have come from compiled code
+        self.marks = (ctypes.c_uint8 * max(built.blocks, 1))()
+
+    @property
+    def entered(self) -> frozenset[int]:
+        """The blocks that waves have entered, by number, of a kernel that notes them."""
+        return frozenset(n for n, mark in enumerate(self.marks) if mark)
 
     def __del__(self) -> None:
-        self._release(self._code, self._size)
+        self._release(self._code, self._size, self.resumable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,11 +269,13 @@ def run_image(
     trace: Buffer | None = None,
     traced: Sequence[int] | None = None,
     ranges: Sequence[tuple[int, int]] | None = None,
+    rest: BaselineKernel | None = None,
 ) -> int:
     """Runs a launch of `grid` workgroups to its end.  `counts` is an array of c_uint64, to which an
     image made with `CompileOptions.counts` adds.  `trace` takes the records that an image made with
     `CompileOptions.trace` writes for the waves `traced` (numbered over the grid; None: all).
-    `ranges` are the (address, size) that exist; None: the whole of `device`.
+    `ranges` are the (address, size) that exist; None: the whole of `device`.  `rest` goes on with
+    waves that leave an image made with `CompileOptions.entered`.
 
     Returns the number of waves that wait at barriers that no other wave will reach.
 
@@ -278,7 +291,9 @@ def run_image(
     launch.lds_size = setup.lds_size + dynamic_lds
     launch.scratch_size = -(-setup.scratch_size // 4) * 4
     launch.arena_base, launch.arena_size = device.base, device.size
-    launch.stack_size = -(-(loaded.image.stack + (1 << 16)) // 4096) * 4096
+    marked = rest if rest is not None else loaded
+    both = loaded.image.stack + (marked.image.stack if marked is rest else 0)
+    launch.stack_size = -(-(both + (1 << 16)) // 4096) * 4096
     launch.strict_seed, launch.code_base = strict_seed, code_base
     sgpr = (ctypes.c_uint32 * 128)()
     for index, value in setup.sgpr:
@@ -290,6 +305,7 @@ def run_image(
         sgpr[setup.kernarg_sgpr] = address & 0xFFFFFFFF
         sgpr[setup.kernarg_sgpr + 1] = address >> 32
     launch.arguments = address
+    launch.baseline = rest.resumable if rest is not None else None
     launch.sgpr = ctypes.cast(sgpr, ctypes.POINTER(ctypes.c_uint32))
     launch.ranges, launch.range_count = None, 0
     if ranges is not None:
@@ -305,10 +321,16 @@ def run_image(
         launch.traced = (ctypes.c_uint64 * max(len(numbers), 1))(*numbers)
         launch.traced_count = len(numbers)
     launch.resident, launch.fuel = resident, fuel
-    launch.counts = ctypes.addressof(counts) if counts is not None else None
+    if counts is None and isinstance(marked, BaselineKernel) and not marked.image.counts:
+        launch.counts = ctypes.addressof(marked.marks)
+    else:
+        launch.counts = ctypes.addressof(counts) if counts is not None else None
     if counts is None and loaded.image.counts:
         raise UsageError("SX0801", "an image that counts needs counters")
-    if _library().sx_run(ctypes.byref(launch)):
+    failed = _library().sx_run(ctypes.byref(launch))
+    if rest is not None:
+        rest.times_left += int(launch.times_left)
+    if failed:
         r = launch.result
         kind = DeviceFault(r.kind).name.lower()
         raise EmulatorError(

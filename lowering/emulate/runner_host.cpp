@@ -38,6 +38,8 @@ struct Launch {  // mirrored in runner.py
   uint64_t traced_count;
   uint64_t stuck;    // waves that wait for others for ever
   const void *arguments;
+  const sx::ResumableKernel *baseline;  // of partial images
+  uint64_t times_left;
 };
 
 struct Fiber {
@@ -98,7 +100,13 @@ uint64_t rt_clock(SxWave *, uint32_t which) {
 
 uint64_t rt_message(SxWave *, uint32_t, uint32_t, uint32_t) { return 0; }
 
-const SxRuntime runtime = {rt_barrier, rt_yield, rt_resolve, rt_fault, rt_clock, rt_message, 0, 0, rt_find, {}};
+void rt_leave(SxWave *w, uint32_t pc, const SxLeft *left) {
+  Launch *l = static_cast<Fiber *>(w->host)->launch;
+  l->times_left++;
+  if (!l->baseline || !sx::resume_kernel(*l->baseline, w, pc, *left)) rt_fault(w, SX_FAULT_ILLEGAL, pc, 0, 0);
+}
+
+const SxRuntime runtime = {rt_barrier, rt_yield, rt_resolve, rt_fault, rt_clock, rt_message, 0, 0, rt_find, rt_leave, {}};
 
 void body(uint32_t lo, uint32_t hi) {
   Fiber *f = reinterpret_cast<Fiber *>(uint64_t(hi) << 32 | lo);
@@ -220,6 +228,7 @@ struct Built {  // mirrored in runner.py
   uint64_t size, frame;
   uint32_t instructions, blocks, missing;
   char why[116];
+  const sx::ResumableKernel *resumable;
 };
 }  // namespace
 
@@ -240,11 +249,15 @@ extern "C" int sx_build(void *const *packs, uint64_t count, const uint8_t *text,
   for (uint64_t i = 0; i < count; i++) all.push_back(static_cast<const sx::Pack *>(packs[i]));
   sx::BuiltKernel out;
   bool done = sx::build_kernel(all, {text, size, entry, mode & 0xffff, counts != 0, mode >> 16 & 1}, out);
+  auto *resumable = new sx::ResumableKernel{static_cast<uint8_t *>(out.code), out.blocks_at, out.resume, out.table, out.frame};
   *built = Built{reinterpret_cast<void *>(out.entry), out.code, out.size, out.frame, out.instructions, out.blocks,
-                 uint32_t(out.missing.size()), {}};
+                 uint32_t(out.missing.size()), {}, resumable};
   strncpy(built->why, out.why.c_str(), sizeof built->why - 1);
   std::copy_n(out.missing.begin(), std::min<uint64_t>(room, out.missing.size()), missing);
   return done;
 }
 
-extern "C" void sx_release(void *code, uint64_t size) { sx::release_kernel(code, size); }
+extern "C" void sx_release(void *code, uint64_t size, void *resumable) {
+  sx::release_kernel(code, size);
+  delete static_cast<sx::ResumableKernel *>(resumable);
+}

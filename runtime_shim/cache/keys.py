@@ -12,12 +12,19 @@ def module_key(image: bytes, capability: int, jit: str = "") -> str:
 
 
 def host_key(
-    code_object: bytes, kernel: str, strict: bool, counts: bool = False, turns: bool = False
+    code_object: bytes,
+    kernel: str,
+    strict: bool,
+    counts: bool = False,
+    turns: bool = False,
+    entered: str = "",
 ) -> str:
-    """The key of a kernel's host code."""
+    """The key of a kernel's host code; ``entered`` as a request has it."""
     kind = b"strict" if strict else b"plain"
     name = kernel.encode("utf-8", "surrogateescape")
-    return key_of(code_object, name, kind + b" counts" * counts + b" turns" * turns)
+    kind += b" counts" * counts + b" turns" * turns
+    kind += f" entered {entered}".encode() if entered else b""
+    return key_of(code_object, name, kind)
 
 
 __all__ = ["host_key", "module_key"]

@@ -34,7 +34,7 @@ _NAMES = {
     "kernel": re.compile(
         r"[0-9a-f]{32}-[0-9a-f]{32}\.(hsaco|launch|refused)|[0-9a-f]{32}(-[0-9a-f]{16})?\.hybrid"
     ),
-    "host": re.compile(r"[0-9a-f]{32}\.(sxh|o|slow)|stencils(-[0-9a-f]{32})?\.sxs"),
+    "host": re.compile(r"[0-9a-f]{32}\.(sxh|o|slow|hot)|stencils(-[0-9a-f]{32})?\.sxs"),
 }
 # Who finds the launch text finds the code object, and who finds a manifest the files that it names.
 _LAST = (".launch", ".txt")

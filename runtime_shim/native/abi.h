@@ -11,9 +11,11 @@
 #define SX_IMAGE_VERSION 2u
 #define SX_SHARED_APERTURE_HI 0x00010000u   // high words of the flat apertures: bit 48 and bit 49,
 #define SX_PRIVATE_APERTURE_HI 0x00020000u  // which no user address has
+#define SX_LEFT_SCC 124u  // in SxLeft, the number of SCC: that of the null register
 #define SX_TURN 0x80000000u  // in yield's pc: the end of a turn (images with flag 4), not a wait
 
 struct SxWave;
+struct SxLeft;
 
 // Why a wave stopped; the library turns these into HIP errors and one line of text.
 enum SxFault : uint32_t {
@@ -47,7 +49,9 @@ struct SxRuntime {
   uint32_t stop, padding;
   // As resolve, but null where that would not return.
   void *(*find)(SxWave *w, uint64_t addr, uint32_t size, uint32_t access);
-  void *reserved[8];
+  // Runs the rest of the wave by the baseline tier's code, from the block at `pc` on, and sets w->executed.
+  void (*leave)(SxWave *w, uint32_t pc, const SxLeft *left);
+  void *reserved[7];
 };
 
 struct SxWave {
@@ -78,6 +82,15 @@ struct SxWave {
   const void *arguments;   // 0x2f8 where the host has the launch's arguments, as many bytes as the kernel's descriptor says
 };                         // 0x300
 
+// The registers of a wave that leaves a partial image (flag 32), as far as they are read later and are not what they began
+// with; lowering/emulate/wave/partial/ways_out.py writes it.
+struct SxLeft {
+  uint32_t scalars[128];  // 0x000 by operand code: 126 is EXEC, SX_LEFT_SCC SCC
+  uint64_t stored[6];     // 0x200 which are here, one bit each: the scalars, then the VGPRs
+  uint64_t unused[2];
+  uint32_t vgpr[1][32];   // 0x240 up to the kernel's last one
+};
+
 // What `rows` is, of v0 and `exec`, whose lanes are the first ones.
 static inline uint32_t sx_rows(const SxWave *w) {
   uint32_t rows = 3;
@@ -93,7 +106,7 @@ struct SxImageHeader {
   uint64_t code_offset;    // of the mapped part in the file (4096)
   uint64_t code_size;
   uint64_t entry_offset;   // from code_offset
-  uint64_t flags;          // bit 0: strict; bit 1: counts; bit 2: turns; bit 3: compiled without optimisation; bit 4: runs waves that follow
+  uint64_t flags;          // bit 0: strict; bit 1: counts; bit 2: turns; bit 3: compiled without optimisation; bit 4: runs waves that follow; bit 5: only the blocks that had been entered
   uint32_t isa;            // 0 generic AVX2, 1 AVX-512
   uint32_t counts;         // blocks that it counts; 0 if it does not
   char kernel[256];

@@ -47,6 +47,8 @@ class Engine:
     stencils: Callable[[Sequence[str]], bytes] | None = None
     # `compile` without optimisation, in less time.
     compile_quickly: Callable[[bytes, str, bool, bool, bool], bytes] | None = None
+    # `compile` of the blocks that have been entered, as `Work.compile` is told.
+    compile_part: Callable[[bytes, str, bool, bool, bool, str], bytes] | None = None
     # Threads of the largest block, by kernel, where that is fewer than on an NVIDIA GPU.
     fits: Callable[[Cubin], dict[str, int]] | None = None
     # Of a kernel by another engine.
@@ -75,6 +77,13 @@ def default_engine(target: Target = DEFAULT) -> Engine:
 
     def compile_one(code: bytes, kernel: str, strict: bool, counts: bool, turns: bool) -> bytes:
         return emulate.compile_code_object(code, kernel, strict=strict, counts=counts, turns=turns)
+
+    def compile_part(
+        code: bytes, kernel: str, strict: bool, counts: bool, turns: bool, entered: str
+    ) -> bytes:
+        return emulate.compile_code_object(
+            code, kernel, strict=strict, counts=counts, turns=turns, entered=entered
+        )
 
     def compile_quickly(code: bytes, kernel: str, strict: bool, counts: bool, turns: bool) -> bytes:
         return emulate.compile_code_object(
@@ -112,6 +121,7 @@ def default_engine(target: Target = DEFAULT) -> Engine:
         compile=compile_one,
         stencils=pack_of,
         compile_quickly=compile_quickly,
+        compile_part=compile_part,
         supported=frozenset(LAYOUTS),
         fits=partial(allocation.expected_threads, target=target),
         better=better,

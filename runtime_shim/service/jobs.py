@@ -17,7 +17,7 @@ Kind: TypeAlias = tuple[bool, ...]
 _KINDS = ("strict", "counts", "turns")  # the request's fields that make a kind of host code
 _NAMED = (
     "image", "cc", "code_object", "jit", "environment", "inputs", "shapes",
-    "offset", "size", "record", "patterns", "engine",
+    "offset", "size", "record", "patterns", "engine", "entered",
 )  # fmt: skip
 
 

@@ -21,6 +21,8 @@ _INPUTS_MAX = 1024
 _SHAPES_MAX = 1 << 16
 PATH_MAX = 4096  # bytes, limits.h
 _KEY = re.compile(r"[0-9a-f]{32}")
+_BYTES = re.compile(r"(?:[0-9a-f]{2})+")
+_ENTERED_MAX = 1 << 20
 _SHOWN = 40
 
 
@@ -135,6 +137,14 @@ def _shapes(name: str, value: object) -> list[str]:
     return [_key(name, item) for item in given]
 
 
+def _entered(name: str, value: object) -> str:
+    """The blocks of a kernel that have been entered: two hexadecimal digits for each eight."""
+    text = _text(name, value, _ENTERED_MAX)
+    if not _BYTES.fullmatch(text):
+        raise _fail(name, value, "no set of blocks")
+    return text
+
+
 _FIELDS: dict[str, Callable[[str, object], object]] = {
     "op": _name,
     "tag": _name,
@@ -155,6 +165,7 @@ _FIELDS: dict[str, Callable[[str, object], object]] = {
     "background": _flag,
     "quick": _flag,
     "ready": _flag,
+    "entered": _entered,
 }
 
 __all__ = ["PATH_MAX", "checked", "input_of", "path_of", "text_of"]

@@ -450,7 +450,8 @@ class Service:
                 return bool(mine["module"] == request.get("module")) and not mine.get("compile")
             return bool(mine.get("compile")) and kind_of(mine) == kind_of(request)
 
-        if op not in _OF_KERNELS or request.get("made"):
+        # What is done ahead is of whole kernels.
+        if op not in _OF_KERNELS or request.get("made") or request.get("entered"):
             return None
         for job in self._scheduler.drop(same):
             self._jobs.pop(identity(job.request), None)

@@ -287,20 +287,30 @@ class Work:
     def _compile(self, code: bytes, request: Request) -> Answer:
         name, strict = _text(request, "kernel"), bool(request.get("strict"))
         counts, turns = bool(request.get("counts")), bool(request.get("turns"))
-        key = host_key(code, name, strict, counts, turns)
-        file = f"{key}.sxh"
-        if self.cache.read("host", file) is not None:
-            return {"ok": True, "image": text_of(self.cache.path("host", file))}
+        entered = str(request.get("entered") or "")
+        whole = host_key(code, name, strict, counts, turns)
+        key = host_key(code, name, strict, counts, turns, entered)
+        for known in (f"{whole}.sxh", f"{key}.sxh"):
+            if self.cache.read("host", known) is not None:
+                return {"ok": True, "image": text_of(self.cache.path("host", known))}
         compiler = self.engine.compile
         if request.get("quick"):
             compiler = self.engine.compile_quickly or compiler
         elif (verdict := self.cache.read("host", f"{key}.slow")) is not None:
             return gave_up(ServiceError("SX0914", f"{name}: {verdict.decode()}"))
+        part = self.engine.compile_part if entered else None
         try:
-            image = compiler(code, name, strict, counts, turns)
+            image = (
+                compiler(code, name, strict, counts, turns)
+                if part is None
+                else part(code, name, strict, counts, turns, entered)
+            )
         except SassxlateError as error:
             return failure(error.at(kernel=name))
-        return {"ok": True, "image": text_of(self._write("host", file, image))}
+        made = self._write("host", f"{key}.sxh", image)
+        if entered:  # a later run begins with it
+            self._write("host", f"{whole}.hot", entered.encode())
+        return {"ok": True, "image": text_of(made)}
 
     def lost(self, limit_s: float, request: Request, error: ServiceError) -> Answer:
         """The answer for a job whose worker was lost.  A limit ends a kernel's optimisation, not
@@ -323,7 +333,9 @@ class Work:
             code = _code_object(request)
         else:
             code = self.cache.need("kernel", f"{_text(request, 'module')}-{name_key(name)}.hsaco")
-        key = host_key(code, name, *kind_of(request))
+        strict, counts, turns = kind_of(request)
+        entered = str(request.get("entered") or "")
+        key = host_key(code, name, strict, counts, turns, entered)
         self._write("host", f"{key}.slow", why.encode())
 
     def stencils(self, request: Request) -> Answer:

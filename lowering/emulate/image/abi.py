@@ -18,6 +18,7 @@ FLAG_COUNTS: Final = 2
 FLAG_TURNS: Final = 4
 FLAG_QUICK: Final = 8
 FLAG_RUNS: Final = 16
+FLAG_PARTIAL: Final = 32
 ISA_AVX2: Final = 0
 ISA_AVX512: Final = 1
 
@@ -62,6 +63,7 @@ class Rt(IntEnum):
     CLOCK = 4
     MESSAGE = 5
     FIND = 7
+    LEAVE = 8
 
 
 RUNTIME_STOP: Final = 6  # the slot of SxRuntime.stop, a number
@@ -101,3 +103,11 @@ class WaveLayout(IntEnum):
 
 
 WAVE_SIZE: Final = 0x300
+
+
+class LeftLayout(IntEnum):
+    """Byte offsets of SxLeft's members."""
+
+    SCALARS = 0x000
+    STORED = 0x200
+    VGPR = 0x240

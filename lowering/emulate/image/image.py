@@ -18,6 +18,7 @@ from sassxlate.disasm.containers.elf import (
 from sassxlate.errors import EmulatorError
 from sassxlate.lowering.emulate.image.abi import (
     FLAG_COUNTS,
+    FLAG_PARTIAL,
     FLAG_QUICK,
     FLAG_RUNS,
     FLAG_STRICT,
@@ -148,9 +149,10 @@ def header(
     turns: bool = False,
     quick: bool = False,
     runs: bool = False,
+    partial: bool = False,
 ) -> bytes:
     flags = FLAG_STRICT * strict | FLAG_COUNTS * bool(counts) | FLAG_TURNS * turns
-    flags |= FLAG_QUICK * quick | FLAG_RUNS * runs
+    flags |= FLAG_QUICK * quick | FLAG_RUNS * runs | FLAG_PARTIAL * partial
     name = kernel.encode()[:255]
     page = struct.pack(
         HEADER_FORMAT,

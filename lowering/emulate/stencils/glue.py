@@ -36,6 +36,8 @@ class Glue(IntEnum):
     EQUAL = 7  # to TAKEN if the frame's target is NUMBER
     BELOW = 8  # to TAKEN if it is less
     LOST = 9  # it is no place that the kernel jumps to
+    MARK = 10  # notes at byte NUMBER of the marks that the block was entered
+    RESUME = 11  # the entry for a wave whose frame is there: goes on at a block's code
 
 
 def _member(name: str, type_: str, at: WaveLayout) -> str:
@@ -155,6 +157,12 @@ def _bodies() -> dict[Glue, str]:
         Glue.COUNT: _member("table", "ptr", WaveLayout.COUNTS)
         + f"  %c = getelementptr i8, ptr %table, i64 {symbol('NUMBER')}\n"
         "  %old = atomicrmw add ptr %c, i64 1 monotonic\n" + go(NEXT),
+        # Other threads read the byte: it is written only once.
+        Glue.MARK: _member("table", "ptr", WaveLayout.COUNTS)
+        + f"  %c = getelementptr i8, ptr %table, i64 {symbol('NUMBER')}\n"
+        "  %old = load atomic i8, ptr %c monotonic, align 1\n  %new = icmp eq i8 %old, 0\n"
+        "  br i1 %new, label %set, label %done, !prof !9\nset:\n"
+        "  store atomic i8 1, ptr %c monotonic, align 1\n  br label %done\ndone:\n" + go(NEXT),
         Glue.FUEL: fuel + _give_way("%out"),
         Glue.STOP: stop + _give_way("%told"),
         Glue.JUMP: go(TAKEN),
@@ -179,6 +187,11 @@ def text(isa: Isa, attributes: str) -> str:
     out += (
         f'define void @{enter}(ptr %w) {attributes} section ".text.{enter}" '
         f"{{\nentry:\n{v0}{_enter()}}}\n"
+    )
+    resume = name_of(Glue.RESUME)
+    out += (
+        f'define void @{resume}(ptr %f, ptr %to) {attributes} section ".text.{resume}" '
+        f"{{\nentry:\n  call {_CALL} %to(ptr %f)\n  ret void\n}}\n"
     )
     for glue, body in _bodies().items():
         name = name_of(glue)

@@ -128,6 +128,17 @@ class State:
         self._init(slot, V32, int(WaveLayout.V0) if i == 0 else None)
         return slot
 
+    def slot_of_s(self, i: int) -> str | None:
+        """The slot of a scalar register, if it has one; so of the next two."""
+        slot = "%exec" if i == EXEC_LO else f"%s{i}"
+        return slot if slot in self._made else None
+
+    def slot_of_v(self, i: int) -> str | None:
+        return f"%v{i}" if f"%v{i}" in self._made else None
+
+    def slot_of_scc(self) -> str | None:
+        return "%scc" if "%scc" in self._made else None
+
     # -- scalars --------------------------------------------------------------------------
 
     def read_s(self, i: int) -> Val:
@@ -339,12 +350,15 @@ class State:
         if self.views:
             self._passed[self._block] = self._c.passed_on()
 
-    def finish(self, successors: Mapping[int, Sequence[int]]) -> None:
-        """Writes the ends of all blocks, once ``successors`` of each block are known.
+    def finish(
+        self, successors: Mapping[int, Sequence[int]], left: Mapping[int, int] | None = None
+    ) -> None:
+        """Writes the ends of all blocks, once ``successors`` of each block are known; ``left``: the
+        VGPRs that are read from a block on which was not built.
 
         A masked write keeps the other lanes, so it does not end a register's live range.
         """
-        later = used_later(self._uses, self._new, successors)
+        later = used_later(self._uses | dict(left or {}), self._new, successors)
         if self.pairs is not None:
             for slot in self.pairs.close(successors):
                 self._init(slot, V64, None)

@@ -47,6 +47,7 @@ from sassxlate.lowering.emulate.wave.known_registers import entered, only_before
 from sassxlate.lowering.emulate.wave.masks import every_lane, short_arms
 from sassxlate.lowering.emulate.wave.packs import loop
 from sassxlate.lowering.emulate.wave.packs import runs as packed
+from sassxlate.lowering.emulate.wave.partial import left_out, ways_out
 from sassxlate.lowering.emulate.wave.registers import State
 from sassxlate.lowering.emulate.wave.straight import emit_straight
 from sassxlate.lowering.emulate.wave.system import emit_system
@@ -103,8 +104,10 @@ class WaveBuilder:
             self.c.state.pairs = Pairs(self.fn)
             d.arrived = self.c.state.pairs.whole
         self.before = only_before(flow) if self.c.state.views else {}
-        self.arms = short_arms.arms(flow) if self.c.state.views else {}
         self.every = every_lane.every_lane(flow) if self.c.state.views else every_lane.EveryLane()
+        numbers = options.entered if self.c.state.views else None
+        self.left = left_out.left_out(flow, numbers, self.every)
+        self.arms = short_arms.arms(flow, self.left.blocks) if self.c.state.views else {}
         self.c.state.kept = self.every.kept
         self.heads = short_arms.heads(self.arms)
         packs = isa == "avx512" and self.c.state.views and options.align == "natural"
@@ -130,9 +133,10 @@ class WaveBuilder:
         self.fn.do(f"br label %b{self.flow.entry}")
         self.modes = before
         for start in sorted(self.flow.blocks):
-            if start not in self.heads:
+            if start not in self.heads and start not in self.left.blocks:
                 self._block(self.flow.blocks[start], before.get(start, self.initial))
-        self.c.state.finish(self._successors())
+        self.c.state.finish(self._successors(), self.left.vgprs())
+        ways_out.emit(self.c.state, self.fn, self.module, self.left, self.flow.entry)
         if self.runs:
             limits.finish(self.c)
             threads.finish(self.c)
@@ -345,7 +349,7 @@ class WaveBuilder:
             self._fault(DeviceFault.ILLEGAL, source)
             return
         self._turn(target, source)
-        fn.do(f"br label %b{target}")
+        fn.do(f"br label %{'leave' if target in self.left.live else 'b'}{target}")
 
     def _turn(self, target: int, source: int) -> None:
         """What a way back takes that may be a loop's."""

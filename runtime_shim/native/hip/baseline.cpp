@@ -130,6 +130,7 @@ bool load_baseline(const CodeObject &code, const KernelInfo &kernel, bool wait, 
     return false;
   }
   if (what.counts) image.counts = open_counts(image_key(code, kernel.name, false, true), kernel.name, built.blocks);
+  image.resumable = {static_cast<uint8_t *>(built.code), std::move(built.blocks_at), built.resume, built.table, built.frame};
   image.stencils = true;
   image.instructions = built.instructions;
   image.code = built.code;

@@ -28,8 +28,9 @@ static_assert(offsetof(SxWave, rows) == 0x1d0 && offsetof(SxWave, most) == 0x1d4
 static_assert(sizeof(SxImageHeader) <= 4096);
 
 constexpr uint64_t kHeaderPage = 4096;
+constexpr size_t kMostHot = 1u << 20;  // of a file that names the blocks of a part
 
-bool header_fits(const SxImageHeader &h, size_t file_size, const std::string &kernel, bool strict,
+bool header_fits(const SxImageHeader &h, size_t file_size, const std::string &kernel, bool strict, bool part,
                  std::string &why) {
   if (h.magic != SX_IMAGE_MAGIC || h.version != SX_IMAGE_VERSION) why = "not an image of this version";
   else if (h.code_offset != kHeaderPage || h.code_size == 0 || file_size < kHeaderPage ||
@@ -38,6 +39,7 @@ bool header_fits(const SxImageHeader &h, size_t file_size, const std::string &ke
   else if ((h.flags & 1) != (strict ? 1u : 0u)) why = "made for the other setting of --strict";
   else if (((h.flags & 4) != 0) != config().interleave) why = "made for the other setting of --interleave";
   else if (((h.flags & 2) != 0) != counting() || (counting() && h.counts == 0)) why = "made for the other setting of execution counts";
+  else if (h.flags & 32 && !part) why = "made of a part of the kernel";
   else if (!host_runs(h.isa)) why = "made for another processor";
   // A long name is cut to the field's length.
   else if (strncmp(h.kernel, kernel.c_str(), sizeof h.kernel - 1) != 0) why = "made for another kernel";
@@ -68,6 +70,7 @@ void take_code_of(const SxImageHeader &header, void *code, const std::string &ke
   image.code_size = header.code_size;
   image.quick = (header.flags & 8) != 0;
   image.runs = (header.flags & 16) != 0;
+  image.partial = (header.flags & 32) != 0;
   image.entry = reinterpret_cast<SxEntry>(static_cast<uint8_t *>(code) + header.entry_offset);
 }
 
@@ -78,7 +81,7 @@ bool open_carried(const std::string &key, const std::string &kernel, HostImage &
     SxImageHeader header;
     if (!find_carried(carried_target(), area, key + ".sxh", bytes) || bytes.size < sizeof header) continue;
     memcpy(&header, bytes.data, sizeof header);
-    if (!header_fits(header, bytes.size, kernel, config().strict, why)) continue;
+    if (!header_fits(header, bytes.size, kernel, config().strict, false, why)) continue;
     void *code = copy_code(bytes.data, header);
     if (!code) continue;
     take_code_of(header, code, key, kernel, image);
@@ -88,7 +91,7 @@ bool open_carried(const std::string &key, const std::string &kernel, HostImage &
 }
 
 bool open_image(const std::string &path, const std::string &key, const std::string &kernel, bool strict,
-                HostImage &image, std::string &why) {
+                HostImage &image, std::string &why, bool part = false) {
   MappedFile file;
   if (!file.open(path, why)) return false;
   SxImageHeader header;
@@ -97,7 +100,7 @@ bool open_image(const std::string &path, const std::string &key, const std::stri
     return false;
   }
   memcpy(&header, file.data(), sizeof header);
-  if (!header_fits(header, file.size(), kernel, strict, why)) {
+  if (!header_fits(header, file.size(), kernel, strict, part, why)) {
     why = path + ": " + why;
     unlink(path.c_str());  // made again
     return false;
@@ -116,7 +119,7 @@ enum class Ask { Waited, Background, Quick };
 // Has the service compile the kernel; gives the path of the image, or an empty one with the error set, which is
 // reported if the application waited for it, or with `stopped`.
 std::string compile(const CodeObject &code, const std::string &kernel, bool strict, Ask how, HostImage &image,
-                    Stopped &stopped) {
+                    Stopped &stopped, const std::string &part = "") {
   bool waited = how != Ask::Background;
   std::string file = write_temporary("object", code.bytes.data(), code.bytes.size());
   if (file.empty()) {
@@ -130,6 +133,7 @@ std::string compile(const CodeObject &code, const std::string &kernel, bool stri
                                     (counting() ? ",\"counts\":true" : "") +
                                     (config().interleave ? ",\"turns\":true" : "") +
                                     (how == Ask::Quick ? ",\"quick\":true" : "") +
+                                    (part.empty() ? "" : ",\"entered\":" + json::quote(part)) +
                                     (waited ? "" : ",\"background\":true") + "}");
   unlink(file.c_str());
   if (!reply.answered) {
@@ -160,13 +164,14 @@ HostImage::~HostImage() {
   close_counts(counts);
 }
 
-std::string image_key(const CodeObject &code, const std::string &kernel, bool strict, bool counts) {
+std::string image_key(const CodeObject &code, const std::string &kernel, bool strict, bool counts, const std::string &part) {
   Blake2b hash(16);
   hash.update(code.bytes.data(), code.bytes.size());
   hash.update("\0", 1);
   hash.update(kernel);
   hash.update("\0", 1);
-  hash.update(std::string(strict ? "strict" : "plain") + (counts ? " counts" : "") + (config().interleave ? " turns" : ""));
+  hash.update(std::string(strict ? "strict" : "plain") + (counts ? " counts" : "") + (config().interleave ? " turns" : "") +
+              (part.empty() ? "" : " entered " + part));
   return hash.hex();
 }
 
@@ -175,14 +180,15 @@ namespace {
 struct Place {
   std::string key, path;
   // The compiler was stopped at this kernel before.
-  bool slow() const { return can_read(path.substr(0, path.size() - 3) + "slow"); }
+  bool slow() const { return can_read(beside("slow")); }
+  std::string beside(const char *ending) const { return path.substr(0, path.size() - 3) + ending; }
 };
 
 // Where the cache has the image; false where there is no service to say it.
-bool place_of(const CodeObject &code, const KernelInfo &kernel, Place &place, std::string &why) {
+bool place_of(const CodeObject &code, const KernelInfo &kernel, Place &place, std::string &why, const std::string &part = "") {
   std::string tag = cache_tag(why);
   if (tag.empty()) return false;
-  place.key = image_key(code, kernel.name, config().strict, counting());
+  place.key = image_key(code, kernel.name, config().strict, counting(), part);
   place.path = cache_dir() + "/host/" + tag + "/" + place.key + ".sxh";
   return true;
 }
@@ -245,14 +251,22 @@ bool cached_image(const CodeObject &code, const KernelInfo &kernel, HostImage &i
   return place_of(code, kernel, place, why) && open_image(place.path, place.key, kernel.name, config().strict, image, why);
 }
 
-bool better_image(const CodeObject &code, const KernelInfo &kernel, HostImage &image) {
+bool cached_part(const CodeObject &code, const KernelInfo &kernel, std::string &part, HostImage &image) {
+  std::string why;
+  Place whole, place;
+  return place_of(code, kernel, whole, why) && read_sealed(whole.beside("hot"), part, kMostHot) && !part.empty() &&
+         place_of(code, kernel, place, why, part) &&
+         open_image(place.path, place.key, kernel.name, config().strict, image, why, true);
+}
+
+bool better_image(const CodeObject &code, const KernelInfo &kernel, const std::string &part, HostImage &image) {
   std::string why;
   Place place;
-  if (!place_of(code, kernel, place, why) || place.slow()) return false;
+  if (!place_of(code, kernel, place, why, part) || place.slow()) return false;
   Stopped stopped;
-  std::string path = compile(code, kernel.name, config().strict, Ask::Background, image, stopped);
+  std::string path = compile(code, kernel.name, config().strict, Ask::Background, image, stopped, part);
   image.error = 0;
-  return !path.empty() && open_image(path, place.key, kernel.name, config().strict, image, why);
+  return !path.empty() && open_image(path, place.key, kernel.name, config().strict, image, why, !part.empty());
 }
 
 }  // namespace sx

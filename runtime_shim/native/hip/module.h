@@ -4,12 +4,14 @@
 #include "code_object.h"
 #include "counts.h"
 #include "hip.h"
+#include "stencils.h"
 
 #include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 namespace sx {
 
@@ -25,7 +27,9 @@ struct HostImage {
   bool stencils = false;      // of the baseline tier
   bool quick = false;         // compiled without optimisation
   bool runs = false;          // one call runs the waves of a workgroup that follow
+  bool partial = false;       // waves that come to a block that it lacks go on in the baseline's code
   uint32_t instructions = 0;  // of the kernel, where the baseline tier has counted them
+  ResumableKernel resumable;  // of the baseline tier, for kernels that note which blocks have been entered
 
   HostImage() = default;
   HostImage(const HostImage &) = delete;
@@ -47,6 +51,11 @@ struct Function {
   std::atomic<bool> runs{false};
   std::atomic<uint64_t> executed{0};  // instructions, by the baseline's code
   std::atomic<uint64_t> hot{0};       // from how many on the compiler is asked; 0: never (again)
+  // Of the baseline's blocks, not 0 for those that have been entered, where nothing else counts that; none of small kernels.
+  std::unique_ptr<uint8_t[]> marks;
+  std::atomic<bool> partial{false};                // whether `image`, which may be read under the mutex alone, is partial
+  unsigned partial_versions = 0;                   // that the compiler has made; the improving thread's
+  std::vector<std::unique_ptr<HostImage>> former;  // images that waves may still run
 };
 
 struct Module {

@@ -136,6 +136,7 @@ void make_templates(Launch &launch, uint64_t packet, uint64_t queue) {
   wave.scratch_size = launch.scratch_size;
   wave.fuel = launch.fuel = config().fuel;
   wave.counts = launch.counts.blocks();
+  if (!wave.counts) wave.counts = reinterpret_cast<uint64_t *>(launch.function->marks.get());
   wave.arguments = launch.arguments;
   wave.strict_seed = config().strict ? strict_wave_seed() : 0;
   uint64_t text = info.entry_vaddr;

@@ -15,7 +15,7 @@ namespace {
 // lowering/emulate/stencils/stencil.py, glue.py and pack.py have these numbers, too.
 enum RelocKind : uint8_t { kAbsolute, kPool, kNext, kTaken, kConstants };
 enum Symbol : unsigned { kV = 0, kS = 6, kImm = 12, kPc = 14, kNumber = 15, kSymbols = 16 };
-enum Glue : uint32_t { kEnter, kBlock, kCount, kFuel, kStop, kJump, kIllegalGlue, kEqual, kBelow, kLost };
+enum Glue : uint32_t { kEnter, kBlock, kCount, kFuel, kStop, kJump, kIllegalGlue, kEqual, kBelow, kLost, kMark, kResume };
 
 constexpr uint32_t kModeBits = 0x3ff;
 constexpr uint32_t kNone = ~0u;
@@ -391,11 +391,14 @@ class Builder {
     }
     copy_glue(kEnter, 0, 0, nullptr, &entry);
     starts_.resize(blocks_.size());
+    const bool marks = steps_.size() >= kLeastMarked;
     for (uint32_t n = 0; n < blocks_.size(); ++n) {
       const Block &b = blocks_[n];
       starts_[n] = static_cast<uint32_t>(code_.size());
       copy_glue(kBlock, 0, static_cast<int32_t>(b.steps), nullptr);
       if (kernel_.counts) copy_glue(kCount, 0, static_cast<int32_t>(8 * n), nullptr);
+      else if (marks) copy_glue(kMark, 0, static_cast<int32_t>(n), nullptr);
+      if (marks) out_.blocks_at.push_back({offset(b.start), starts_[n]});
       Mode mode = b.mode;
       for (uint32_t i = 0; i < b.steps; ++i) {
         const Step &step = steps_[b.first + i];
@@ -408,6 +411,10 @@ class Builder {
     for (const Later &l : later_) {
       land(l.fixup, l.end);
       go(l.to, l.source, kNone - 1);
+    }
+    if (marks) {
+      out_.resume = static_cast<uint32_t>(code_.size());
+      copy_glue(kResume, 0, 0, nullptr);
     }
     out_.instructions = static_cast<uint32_t>(steps_.size());
     out_.blocks = static_cast<uint32_t>(blocks_.size());
@@ -433,6 +440,7 @@ class Builder {
     out_.frame = Decoder::kConstantsAt + lines * kLine;
     uint64_t numbers[3] = {out_.frame, std::min<uint64_t>(decoder_.vgprs(), 256) * 2, lines};
     memcpy(base + table, numbers, sizeof numbers);
+    out_.table = static_cast<uint32_t>(table);
     for (const auto &c : constants) memcpy(base + table + kLine + size_t{8} * c.second, &c.first, 8);
     if (mprotect(base, (size + 4095) / 4096 * 4096, PROT_READ | PROT_EXEC) != 0) {
       release_kernel(base, size);

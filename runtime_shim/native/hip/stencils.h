@@ -115,12 +115,23 @@ struct KernelCode {
   bool unaligned;  // its accesses to memory may be at any byte, as the hardware has it
 };
 
+// Kernels of at least so many instructions note which of their blocks have been entered, in bytes that SxWave.counts
+// points to where they do not count; wave/partial/left_out.py has the same number.
+constexpr size_t kLeastMarked = 1000;
+
+struct BlockPlace {
+  int32_t pc;     // from the kernel's entry
+  uint32_t code;  // its offset in the code
+};
+
 struct BuiltKernel {
   SxEntry entry = nullptr;
   void *code = nullptr;
   size_t size = 0;
   uint32_t instructions = 0, blocks = 0;
   size_t frame = 0;            // bytes of stack that a wave needs
+  std::vector<BlockPlace> blocks_at;   // by pc, of a kernel that notes its blocks; `resume` is its other entry
+  uint32_t resume = 0, table = 0;      // in the code; at `table` are the frame's sizes and constants
   std::vector<Shape> missing;  // shapes that no pack has
   std::string why;             // where there is no code for another reason
 };
@@ -129,6 +140,18 @@ struct BuiltKernel {
 // the kernel has what this tier does not do.
 bool build_kernel(const std::vector<const Pack *> &packs, const KernelCode &kernel, BuiltKernel &out);
 void release_kernel(void *code, size_t size);
+
+// What is needed to go on with a wave in the middle of a built kernel.
+struct ResumableKernel {
+  const uint8_t *code = nullptr;
+  std::vector<BlockPlace> blocks;
+  uint32_t resume = 0, table = 0;
+  size_t frame = 0;
+};
+
+// Runs a wave to its end from the block at `pc` on, with the registers that it left compiled code with, on this stack.
+// False if there is no such block.
+bool resume_kernel(const ResumableKernel &kernel, SxWave *wave, uint32_t pc, const SxLeft &left);
 
 // Writable memory for a kernel's code, near to the packs' helpers; null if there is none.
 uint8_t *take_code(size_t size);

@@ -11,4 +11,7 @@ void first_code(Function &function);
 // Waves of the launch have executed so many more instructions.
 void count_executed(const Launch &launch, uint64_t instructions);
 
+// The same of instructions that waves have executed after they left a partial image.
+void count_left(const Launch &launch, uint64_t instructions);
+
 }  // namespace sx

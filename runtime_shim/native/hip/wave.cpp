@@ -164,7 +164,7 @@ uint64_t runtime_message(SxWave *, uint32_t simm16, uint32_t, uint32_t) {
 }  // namespace
 
 SxRuntime g_runtime = {sx_barrier, runtime_yield,   runtime_resolve, runtime_fault,
-                            runtime_clock,   runtime_message, 0, 0, runtime_find, {}};
+                            runtime_clock,   runtime_message, 0, 0, runtime_find, sx_leave, {}};
 
 FaultRecord out_of_memory() {
   FaultRecord fault;

@@ -90,6 +90,9 @@ struct Group {
 // SxRuntime.barrier.
 extern "C" void sx_barrier(SxWave *w, uint32_t pc);
 
+// SxRuntime.leave.
+extern "C" void sx_leave(SxWave *w, uint32_t pc, const SxLeft *left);
+
 // Called by compiled code.  Not constant: the watchdog sets `stop`.
 extern SxRuntime g_runtime;
 

@@ -137,6 +137,12 @@ def _compile_quickly(code: bytes, kernel: str, strict: bool, counts: bool, turns
     return code + b" quick"
 
 
+def _compile_part(
+    code: bytes, kernel: str, strict: bool, counts: bool, turns: bool, entered: str
+) -> bytes:
+    return _compile(code, kernel, strict, counts, turns) + entered.encode()
+
+
 ENGINE = Engine(
     _fatbin,
     _cubin,
@@ -144,6 +150,7 @@ ENGINE = Engine(
     _compile,
     frozenset({75, 80, 90}),
     compile_quickly=_compile_quickly,
+    compile_part=_compile_part,
 )
 
 

@@ -196,7 +196,8 @@ def test_names_that_are_none(start: Start, op: str, module: Any) -> None:
     [
         {"op": 1}, {"op": ""}, {"op": "x" * (1 << 18)}, {"kernel": "a\0"}, {"image": "x" * 5000},
         {"cc": "90"}, {"cc": True}, {"cc": 0}, {"strict": "yes"}, {"module": "0" * 33},
-        {"kernel": ["a"]}, {"tag": 5},
+        {"kernel": ["a"]}, {"tag": 5}, {"entered": "0"}, {"entered": "0G"}, {"entered": ""},
+        {"entered": 1}, {"entered": "0" * (1 << 21)},
     ],
     ids=str,
 )  # fmt: skip

@@ -105,6 +105,30 @@ def test_a_limit_ends_the_optimisation_not_the_kernel(start: Start, tmp_path: Pa
     assert running.call(**job)["image"] == str(image_path)
 
 
+def test_code_of_what_was_entered(start: Start, tmp_path: Path) -> None:
+    """Each set of blocks has a file of its own; another names the last one.  The whole kernel's
+    code takes the place of all."""
+    running = start(limit=0.4)
+    code = tmp_path / "code"
+    code.write_bytes(b"code")
+    job: dict[str, Any] = {"op": "compile", "code_object": str(code), "kernel": "k"}
+    host = running.cache / "host" / "tag"
+    whole = key_of(b"code", b"k", b"plain")
+    for entered in ("03", "07", "03"):
+        answer = running.call(**job, entered=entered, background=True)
+        key = key_of(b"code", b"k", b"plain entered " + entered.encode())
+        assert answer["image"] == str(host / f"{key}.sxh")
+        assert need(host / f"{key}.sxh") == b"code plain" + entered.encode()
+    assert need(host / f"{whole}.hot") == b"07"
+    assert not (host / f"{whole}.sxh").exists()
+    assert running.call(**job)["image"] == str(host / f"{whole}.sxh")
+    assert running.call(**job, entered="0f")["image"] == str(host / f"{whole}.sxh")
+    endless = {**job, "kernel": "endless", "entered": "01"}
+    assert running.call(**endless)["code"] == "SX0914"  # of this part alone
+    key = key_of(b"code", b"endless", b"plain entered 01")
+    assert [file.stem for file in host.glob("*.slow")] == [key]
+
+
 def test_a_lost_compiler_is_no_verdict(start: Start, tmp_path: Path) -> None:
     """Anything may have killed it: the kernel can be had without optimisation, and the next run
     asks again."""

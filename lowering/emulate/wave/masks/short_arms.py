@@ -7,7 +7,7 @@ that foresees a branch wrongly, and a block's registers are put together once, n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from sassxlate.cfg.rdna3_flow import DecodedStep, Flow, MachineBlock
@@ -65,8 +65,8 @@ def heads(found: Mapping[int, Arm]) -> dict[int, int]:
     return {block: first(block) for block in into}
 
 
-def arms(flow: Flow) -> dict[int, Arm]:
-    """By the block that the branch ends."""
+def arms(flow: Flow, without: Set[int] = frozenset()) -> dict[int, Arm]:
+    """By the block that the branch ends; not of blocks ``without`` code."""
     leading: dict[int, set[int]] = {start: set() for start in flow.blocks}
     for start, block in flow.blocks.items():
         for succ in block.succs:
@@ -74,7 +74,11 @@ def arms(flow: Flow) -> dict[int, Arm]:
     for start in (flow.entry, *flow.indirect):
         leading.setdefault(start, set()).add(-1)
     found = {start: _arm(flow, block, leading) for start, block in flow.blocks.items()}
-    return {start: arm for start, arm in found.items() if arm is not None}
+    return {
+        start: arm
+        for start, arm in found.items()
+        if arm is not None and without.isdisjoint((start, arm.block, arm.next))
+    }
 
 
 __all__ = ["LONGEST", "Arm", "arms", "heads"]

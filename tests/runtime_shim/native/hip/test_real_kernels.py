@@ -38,12 +38,13 @@ class CompilingService(StubService):
         if request["op"] == "tag":
             return {"ok": True, "tag": "real"}
         kernel, strict = request["kernel"], bool(request["strict"])
-        path = self.directory / f"{kernel}-{strict}.sxh"
+        part: str = request.get("entered", "")
+        path = self.directory / f"{kernel}-{strict}{part and '-'}{part}.sxh"
         try:
             with self._lock:
                 code = Path(request["code_object"]).read_bytes()
                 quick = bool(request.get("quick"))
-                made = compile_code_object(code, kernel, strict=strict, quick=quick)
+                made = compile_code_object(code, kernel, strict=strict, quick=quick, entered=part)
                 path.write_bytes(seal(path.name, made))
         except SassxlateError as error:
             return {"ok": False, "cuda_error": 801, "line": str(error)}

@@ -3,11 +3,12 @@ change from one to the other while a kernel runs."""
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,11 @@ def _no_pack(_shapes: object) -> bytes:
     raise EmulatorError("SX0690", "no stencils")
 
 
+@functools.cache
+def _pack_of(make: Callable[[Sequence[str]], bytes], shapes: tuple[str, ...]) -> bytes:
+    return make(shapes)
+
+
 class TieredService(CompilingService):
     """Makes packs of stencils, too."""
 
@@ -68,7 +74,7 @@ class TieredService(CompilingService):
         shapes: list[str] = request.get("shapes", [])
         path = self.directory / f"stencils-{len(self.requests)}.sxs"
         try:
-            path.write_bytes(seal(path.name, known.pack_of(shapes)))
+            path.write_bytes(seal(path.name, _pack_of(known.pack_of, tuple(shapes))))
         except EmulatorError as error:
             return {"ok": False, "line": str(error)}
         return {"ok": True, "pack": str(path)}

@@ -1,0 +1,1 @@
+"""Host code of the blocks that waves have entered."""
