@@ -85,7 +85,7 @@ def regions(
 
     def find(x: int) -> int:
         while parent[x] != x:
-            x = parent[x]
+            parent[x] = x = parent[parent[x]]
         return x
 
     first_of: dict[tuple[int, int], int] = {}
@@ -109,18 +109,30 @@ def regions(
         if arms[find(a)][0] not in needed[dst]
     }
     leaky = {find(a) for a in leaking}
+    members_of: dict[int, list[int]] = {root: [] for root in roots}
+    for arm in arms:
+        members_of[find(arm)].append(arm)
+    syncs_of: dict[int, list[int]] = {}
+    for sync, number in sync_region.items():
+        syncs_of.setdefault(number, []).append(sync)
+    breaks_of: dict[int, list[int]] = {}
+    for offset, broken in reach.by_break.items():
+        for root in {find(arm) for arm in broken}:
+            breaks_of.setdefault(root, []).append(offset)
     made: list[Region] = []
-    for root in roots:
-        members = tuple(o for o in arms if find(o) == root)
+    for number, root in enumerate(roots):
+        members = tuple(members_of[root])
         barrier, target = arms[root]
-        syncs = tuple(o for o, r in sync_region.items() if r == index[root])
-        breaks = tuple(o for o, broken in reach.by_break.items() if broken & set(members))
+        syncs = tuple(syncs_of.get(number, ()))
+        breaks = tuple(breaks_of.get(root, ()))
         inside = tuple(sorted(waits.get(root, ())))
-        left = frozenset(
-            b.index
-            for b in cfg.blocks
-            if root in leaky and not any(barrier in needed[n] for n in _successors(cfg, b))
-        )
+        left = frozenset[int]()
+        if root in leaky:
+            left = frozenset(
+                b.index
+                for b in cfg.blocks
+                if not any(barrier in needed[n] for n in _successors(cfg, b))
+            )
         made.append(Region(target, barrier, members, syncs, breaks, root in spun, inside, left))
     return tuple(made), sync_region
 

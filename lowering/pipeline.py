@@ -21,7 +21,7 @@ from sassxlate.lowering.codeobject.source_map import note, source_map
 from sassxlate.lowering.convergence.plan import make_plan
 from sassxlate.lowering.kernel_graph import kernel_cfg
 from sassxlate.lowering.nans.bits import nan_bits
-from sassxlate.lowering.nans.reads import nvcc_routine
+from sassxlate.lowering.nans.reads import routines_in
 from sassxlate.lowering.passes.hazards import insert_hazards
 from sassxlate.lowering.passes.long_branches import expand_long_branches
 from sassxlate.lowering.passes.waitcnt import insert_waitcnt
@@ -89,8 +89,7 @@ def analyse(graphed: Graphed) -> Analysed:
     kernel, cfg = graphed.kernel, graphed.cfg
     live = liveness(cfg)
     unread = dead_instructions(cfg)
-    routines = frozenset(f.value for f in kernel.callees if nvcc_routine(f.name))
-    nans = nan_bits(cfg, live, unread, routines)
+    nans = nan_bits(cfg, live, unread, routines_in(kernel.callees))
     known = (live, uniformity(cfg), unread, nans)
     return Analysed(kernel, cfg, *known, graphed.target, graphed.placed)
 

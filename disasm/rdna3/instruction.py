@@ -101,6 +101,21 @@ class LabelRef:
 
 Arg: TypeAlias = V | S | Sp | I | LabelRef
 
+_ARGS: Final[dict[tuple[Arg, ...], tuple[Arg, ...]]] = {}
+_MOST_ARGS: Final = 1 << 13  # remembered
+
+
+def shared(args: tuple[Arg, ...]) -> tuple[Arg, ...]:
+    """One object for equal operands: of a long kernel's instructions one in six has others, and a
+    tuple with its numbers takes half as much memory as the rest of an instruction."""
+    known = _ARGS.get(args)
+    if known is not None:
+        return known
+    if len(_ARGS) >= _MOST_ARGS:
+        _ARGS.clear()
+    _ARGS[args] = args
+    return args
+
 
 @dataclass(frozen=True, slots=True)
 class InstOrigin:
@@ -163,9 +178,10 @@ class Inst:
         )  # fmt: skip
 
     def with_origin(self, origin: InstOrigin) -> Inst:
-        """The instruction with another origin, as :meth:`with_args`."""
+        """The instruction with another origin, as :meth:`with_args`, and shared operands."""
+        args = shared(self.args)
         return Inst(
-            self.op, self.args, self.imm, self.neg, self.abs, self.clamp, self.omod, self.op_sel,
+            self.op, args, self.imm, self.neg, self.abs, self.clamp, self.omod, self.op_sel,
             self.op_sel_hi, self.neg_hi, self.glc, self.dlc, self.slc, self.imm2, self.dpp, self.y,
             self.gds, self.more, self.enc, self.comment, origin, self.uniform, self.fence,
         )  # fmt: skip

@@ -18,6 +18,7 @@ from sassxlate.disasm.rdna3.instruction import (
     Sp,
     V,
     sgprs,
+    shared,
     vgprs,
 )
 from sassxlate.disasm.sass.instruction import (
@@ -91,6 +92,7 @@ class SourceReader:
     def emit(self, op: str, *args: Arg, **mods: int | bool | str) -> None:
         """Appends one instruction, made legal: surplus scalars and literals go through VGPRs."""
         # Without keywords, which most have not, it is a plain call.
+        args = shared(args)
         if mods:
             inst = Inst(op, args, origin=self.origin, **mods)  # type: ignore[arg-type]
         else:

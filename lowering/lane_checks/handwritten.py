@@ -19,8 +19,6 @@ from functools import lru_cache
 from sassxlate.disasm.rdna3 import info, reads, writes
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, Item, Label, LabelRef, S, Sp
 from sassxlate.disasm.rdna3.tables.operand_codes import ALIASES, EXEC_LO, VCC_LO
-from sassxlate.disasm.sass.instruction import Instruction
-from sassxlate.errors import LoweringError, Where
 from sassxlate.lowering.lane_checks.bits import (
     ABSENT,
     DROPPED,
@@ -123,18 +121,6 @@ def faults(items: Sequence[Item], regs: RegisterMap, *, helps: bool = False) -> 
         walk.go(0, _Lane(start, start == _HERE, 0, ()))
     walk.run()
     return tuple(walk.found.values())
-
-
-def check(kernel: str, ins: Instruction, code: Sequence[Item], regs: RegisterMap) -> None:
-    """Raises SX0431 if an instruction's code, without the EXEC of its guard, treats a lane
-    wrongly."""
-    if not is_sequence(code):
-        return
-    found = faults(code, regs, helps=ins.mnemonic in HELPED)
-    if found:
-        what = "; ".join(f.text for f in found[:3])
-        where = Where(kernel=kernel, offset=ins.offset, word=ins.word, inst=ins.text)
-        raise LoweringError("SX0431", f"the code for it {what}", where)
 
 
 def _branches(op: str) -> bool:
@@ -417,4 +403,4 @@ def _given(register: int, bit: int | None) -> list[dict[int, int]]:
     return [{}] if bit is None else [{register: bit}]
 
 
-__all__ = ["HELPED", "Fault", "check", "faults", "is_sequence"]
+__all__ = ["HELPED", "Fault", "faults", "is_sequence"]

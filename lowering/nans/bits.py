@@ -24,6 +24,7 @@ from sassxlate.cfg.loops import structure
 from sassxlate.cfg.register_sets import ALL
 from sassxlate.disasm.sass.instruction import Instruction, RegRef
 from sassxlate.lowering.nans import values
+from sassxlate.lowering.nans.flow import FACTS, SAME, Flow, doubles_of
 from sassxlate.lowering.nans.reach import Reach
 from sassxlate.lowering.nans.reads import BITS, DIRTY, WIDE, Nan, takes_away
 from sassxlate.lowering.nans.steps import (
@@ -32,14 +33,15 @@ from sassxlate.lowering.nans.steps import (
     NUMBER,
     SINGLE,
     UNKNOWN,
+    Makers,
     State,
     Step,
     Value,
     steps,
+    union,
 )
 from sassxlate.lowering.nans.values import ANY, Sources, float_result
 
-_FEW: Final = 24  # rounds over a block, after which bounds are given up
 _LOOP: Final = 8  # assumed iterations of a loop
 _CALLEE: Final = 4  # functions are mostly slow paths: assumed calls per execution
 _DIRTY: Final = int(DIRTY)
@@ -51,7 +53,6 @@ _HIGH: Final = int(Nan.HIGH)
 _LOW: Final = int(Nan.LOW)
 _FREE32: Final = int(Nan.FREE32)
 _FREE16: Final = int(Nan.FREE16)
-_NONE: Final[frozenset[int]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,7 @@ class NanBits:
     """The result of the pass.
 
     ``before``: registers to repair before the instruction at an offset, under its guard;
-    ``after``: instructions whose results are repaired at once.  ``entry`` has for each block the
-    registers whose NaN may differ from SASS's, and further facts that later blocks rely on.
+    ``after``: instructions whose results are repaired at once.
     ``exact`` are the operations on doubles whose code chooses the NaN that NVIDIA passes on.
     ``wide`` are the instructions that read the bits of a double whose NaN may differ, ``apart``
     those whose code only the translator may write: it repairs something, or moves a NaN that may
@@ -71,7 +71,6 @@ class NanBits:
         default_factory=dict[int, tuple[tuple[RegRef, Nan], ...]]
     )
     after: Mapping[int, Nan] = field(default_factory=dict[int, Nan])
-    entry: tuple[Mapping[RegRef, Nan], ...] = ()
     exact: frozenset[int] = frozenset()
     wide: frozenset[int] = frozenset()
     apart: frozenset[int] = frozenset()
@@ -89,6 +88,18 @@ def nan_bits(
     """The places where results are repaired.  ``idle`` are instructions that are not translated,
     ``routines`` the entries of nvcc's own functions for quotients and roots of doubles."""
     return _Pass(cfg, live, idle, routines).found()
+
+
+def facts_before(
+    cfg: Cfg,
+    live: Liveness,
+    idle: frozenset[int] = frozenset(),
+    routines: frozenset[int] = frozenset(),
+) -> tuple[Mapping[RegRef, Nan], ...]:
+    """For each block the registers whose NaN may differ from SASS's, and further facts that later
+    blocks rely on.  Found anew where they are asked for: only proofs need them, and they take as
+    much memory as a kernel's code."""
+    return _Pass(cfg, live, idle, routines).told()
 
 
 @dataclass(slots=True)
@@ -131,17 +142,21 @@ class _Pass:
         self.makers = {s.ins.offset: s for some in self.steps for s in some if s.made}
         # Makers of doubles, which are not repaired.
         self.doubles = frozenset(at for at, s in self.makers.items() if s.made & _WIDE)
-        self.inputs: dict[int, set[int]] = {}
-        self.meets = [sum(e.kind != "back" for e in some) > 1 for some in cfg.predecessors]
-        self.passes: dict[int, frozenset[int]] = {}  # whose NaN a maker of doubles may pass on
+        self.inputs: dict[int, Makers | set[int]] = {}
+        self.passes: dict[int, Makers] = {}  # whose NaN a maker of doubles may pass on
         self.at_once: set[int] = set()  # makers whose results are repaired at once
+        self.made: dict[int, tuple[Value, ...]] = {}  # by maker: equal results are one object
         self.uses: dict[tuple[int, int], _Use] = {}
         self.moves: set[int] = set()  # instructions that move a NaN that may differ
 
-    def found(self) -> NanBits:
+    def told(self) -> tuple[Mapping[RegRef, Nan], ...]:
+        """The facts at each block's start."""
         if not self.makers:
-            empty = tuple(dict[RegRef, Nan]() for _ in self.cfg.blocks)
-            return NanBits(entry=empty)
+            return tuple(dict[RegRef, Nan]() for _ in self.cfg.blocks)
+        return self._told(self._decided())
+
+    def _decided(self) -> list[State]:
+        """Decides which results are repaired at once; the states before each block."""
         weights = self._weights()
         while True:
             entry = self._solve()
@@ -152,8 +167,13 @@ class _Pass:
                 self._through(block, entry[block.index], weights[block.index])
             more = self._more(weights)
             if more <= self.at_once:
-                break
+                return entry
             self.at_once |= more
+
+    def found(self) -> NanBits:
+        if not self.makers:
+            return NanBits()
+        self._decided()
         before: dict[int, list[tuple[int, Nan]]] = {}
         seen = self._seen()
         unseen = Reach(self.inputs, seen)
@@ -168,7 +188,6 @@ class _Pass:
         return NanBits(
             {at: tuple((ALL[r], kind) for r, kind in sorted(some)) for at, some in before.items()},
             after,
-            self._told(entry),
             frozenset(seen),
             frozenset(
                 use.offset
@@ -192,25 +211,8 @@ class _Pass:
                 work += self.inputs.get(maker, ()) if maker < 0 else self.passes.get(maker, ())
         return {maker for maker in out if maker >= 0}
 
-    def _doubles_of(self, makers: frozenset[int]) -> frozenset[int]:
-        doubles = self.doubles
-        return frozenset([m for m in makers if (m & 1 if m < 0 else m in doubles)])
-
-    def _met(self, block: int, state: State) -> State:
-        """What comes into a block where paths meet, with the numbers of its makers."""
-        out: State = {}
-        for register, value in state.items():
-            if value.makers:
-                doubles = self._doubles_of(value.makers)
-                place = -2 * (block * len(ALL) + register)
-                here: list[int] = []
-                for number, some in ((place - 1, doubles), (place - 2, value.makers - doubles)):
-                    if some:
-                        here.append(number)
-                        self.inputs.setdefault(number, set()).update(some)
-                value = Value(value.bits, value.bound, frozenset(here))
-            out[register] = value
-        return out
+    def _doubles_of(self, makers: Makers) -> Makers:
+        return doubles_of(makers, self.doubles)
 
     def _told(self, entry: list[State]) -> tuple[dict[RegRef, Nan], ...]:
         """The facts at each block's start: registers whose NaN may differ; and, if those
@@ -262,35 +264,27 @@ class _Pass:
     def _solve(self) -> list[State]:
         """The states before each block, to a fixed point."""
         blocks = self.cfg.blocks
-        self.inputs.clear()
-        entry: list[State | None] = [None] * len(blocks)
-        entry[0] = {}
-        rounds = [0] * len(blocks)
-        work, queued = [0], {0}
+        flow = Flow(self.cfg, self.live, self.doubles)
+        self.inputs = flow.inputs
+        self.made.clear()
+        work, queued = [0], [SAME] * len(blocks)
+        queued[0] = FACTS
         while work:
             index = heappop(work)
-            queued.discard(index)
-            rounds[index] += 1
-            state = entry[index]
+            flow.rounds[index] += queued[index] == FACTS
+            queued[index] = SAME
+            state = flow.entry[index]
             assert state is not None
             out = self._through(blocks[index], state, 0)
             for edge in self.cfg.successors[index]:
                 if edge.kind == "back":
                     continue  # the path through the callee exists as call and ret edges
-                live = self.live.in_bits[edge.dst]
-                told = {r: v for r, v in out.items() if live >> r & 1}
-                if self.meets[edge.dst]:
-                    told = self._met(edge.dst, told)
-                old = entry[edge.dst]
-                new = told if old is None else _joined(old, told)
-                if rounds[edge.dst] > _FEW:
-                    new = {r: Value(v.bits, ANY, v.makers) for r, v in new.items()}
-                if new != old:
-                    entry[edge.dst] = new
-                    if edge.dst not in queued:
-                        queued.add(edge.dst)
+                changed = flow.into(edge.dst, out)
+                if changed:
+                    if not queued[edge.dst]:
                         heappush(work, edge.dst)
-        return [{} if state is None else state for state in entry]
+                    queued[edge.dst] = max(changed, queued[edge.dst])
+        return [{} if state is None else state for state in flow.entry]
 
     def _through(self, block: Block, state: State, weight: int) -> State:
         """The state after a block; with a weight, reads as bits are recorded."""
@@ -304,7 +298,7 @@ class _Pass:
                             self._use(step, register, value, weight, block)
                         if step.movable and step.plain and (kind := _curable(value.bits)):
                             left = _FREE16 if kind == _SINGLE else _FREE32
-                            state[register] = Value(left, value.bound)
+                            state[register] = _clean(left, value.bound)
                 if weight:
                     for register in step.copied:
                         if state.get(register, UNKNOWN).bits & _DIRTY:
@@ -329,11 +323,11 @@ class _Pass:
             ins.offset, register, value, weight, step.movable, decides
         )
 
-    def _from(self, step: Step, state: State) -> frozenset[int]:
+    def _from(self, step: Step, state: State) -> Makers:
         """The makers of doubles whose NaN an instruction passes on."""
-        out = _NONE
+        out: Makers = ()
         for register in step.passes:
-            out |= state.get(register, UNKNOWN).makers
+            out = union(out, state.get(register, UNKNOWN).makers)
         return self._doubles_of(out) if out else out
 
     def _write(self, step: Step, state: State) -> None:
@@ -362,20 +356,26 @@ class _Pass:
                 size = self._size(step.ins, state)
                 break
         if makes == NUMBER:
-            return (Value(_FREE16, ANY if size is None else size),)
+            return (_number(ANY if size is None else size),)
         at = step.ins.offset
         clean = at in self.at_once
-        mine = _NONE if clean else frozenset((at,))
+        bound = ANY if size is None else size
+        if makes == SINGLE and (clean or (size is not None and size <= values.NUMBER)):
+            return [_number(bound)] * len(words)
+        known = self.made.get(at)
+        if known and known[0].bound == bound:
+            return known
+        mine: Makers = () if clean else (at,)
         if makes == SINGLE:
-            if clean or (size is not None and size <= values.NUMBER):
-                value = Value(_FREE16, ANY if size is None else size)
-            else:
-                value = Value(_FREE16 | _SINGLE, ANY if size is None else size, mine)
-            return [value] * len(words)
-        if makes == HALVES:
-            return [Value(_FREE32 if clean else _FREE32 | _HALVES, ANY, mine)] * len(words)
-        parts = (_HIGH,) if step.made == _HIGH else (_LOW, _HIGH)
-        return [Value(_BITS | part, ANY, frozenset((at,))) for part in parts]
+            known = (Value(_FREE16 | _SINGLE, bound, mine),) * len(words)
+        elif makes == HALVES:
+            known = (Value(_FREE32 if clean else _FREE32 | _HALVES, bound, mine),) * len(words)
+        else:
+            parts = (_HIGH,) if step.made == _HIGH else (_LOW, _HIGH)
+            mine = (at,)
+            known = tuple([Value(_BITS | part, bound, mine) for part in parts])
+        self.made[at] = known
+        return known
 
     def _size(self, ins: Instruction, state: State) -> int | None:
         return float_result(ins, _Known(ins, state))
@@ -396,7 +396,7 @@ class _Pass:
             # It may also hold a double's word, from another path of a lane: not repaired here.
             wide = bool(use.value.bits & _WIDE)
             if wide or not use.movable or not _curable(use.value.bits):
-                never |= use.value.makers
+                never.update(use.value.makers)
                 continue
             found = reach.lighter(use.value.makers, where, use.weight)
             if found is None:
@@ -422,6 +422,23 @@ def _curable(bits: int) -> int:
     return 0
 
 
+# Values without makers, each made once, so that equal states are the same objects.
+_CLEAN: Final[dict[int, Value]] = {}
+
+
+def _clean(bits: int, bound: int) -> Value:
+    key = bound << 6 | bits
+    known = _CLEAN.get(key)
+    if known is None:
+        _CLEAN[key] = known = Value(bits, bound)
+    return known
+
+
+def _number(bound: int) -> Value:
+    """A float whose NaN is SASS's."""
+    return _clean(_FREE16, bound)
+
+
 def _one_of(sources: tuple[int | Value, ...], state: State) -> Value:
     """What is known of a word that is one of several."""
     out: Value | None = None
@@ -437,22 +454,6 @@ def _put(state: State, register: int, value: Value) -> None:
             del state[register]
     else:
         state[register] = value
-
-
-def _joined(a: State, b: State) -> State:
-    """The join of two paths; a register missing from one of them is UNKNOWN there."""
-    out: State = {}
-    for register, value in a.items():
-        other = b.get(register, UNKNOWN)
-        joined = value if other is value else value.joined(other)
-        if joined != UNKNOWN:
-            out[register] = joined
-    for register, value in b.items():
-        if register not in a:
-            joined = UNKNOWN.joined(value)
-            if joined != UNKNOWN:
-                out[register] = joined
-    return out
 
 
 __all__ = ["NanBits", "nan_bits"]

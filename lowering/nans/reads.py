@@ -4,9 +4,11 @@ make a NaN other than SASS's."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from enum import IntFlag
 from typing import Final
 
+from sassxlate.disasm.containers.values import Symbol
 from sassxlate.disasm.sass.instruction import (
     Const,
     Imm,
@@ -216,6 +218,11 @@ def nvcc_routine(symbol: str) -> bool:
     return bool(_ROUTINE.search(symbol))
 
 
+def routines_in(callees: Iterable[Symbol]) -> frozenset[int]:
+    """The entries of such functions among those that a kernel calls."""
+    return frozenset(f.value for f in callees if nvcc_routine(f.name))
+
+
 def carries(ins: Instruction) -> bool:
     """Whether the result is a float with the sign and payload of a double's NaN."""
     if traits(ins).base != "F2F":
@@ -266,5 +273,5 @@ def made(ins: Instruction) -> Nan:
 
 __all__ = [
     "BITS", "DIRTY", "WIDE", "Nan", "carries", "is_plain", "made", "moved", "numeric",
-    "nvcc_routine", "sources_of_doubles", "takes_away",
+    "nvcc_routine", "routines_in", "sources_of_doubles", "takes_away",
 ]  # fmt: skip

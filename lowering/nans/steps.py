@@ -27,22 +27,43 @@ from sassxlate.lowering.nans.reads import (
 )
 from sassxlate.lowering.nans.values import ANY, Sources, float_result
 
+# Sets of makers by number, in order: mostly of one or two, of which a set takes four times the
+# memory.
+Makers = tuple[int, ...]
+
+
+def union(a: Makers, b: Makers) -> Makers:
+    """One of the two objects where it has all."""
+    if a is b or not b:
+        return a
+    if not a:
+        return b
+    known = a if len(a) < 8 else frozenset(a)
+    more = [maker for maker in b if maker not in known]
+    if not more:
+        return a
+    if len(more) + len(a) == len(b):
+        return b
+    return tuple(sorted([*a, *more]))
+
 
 class Value(NamedTuple):
     """What is known of a register: its bits (of :class:`.reads.Nan`), its bound as a float, the
-    makers of its NaN by number."""
+    makers of its NaN."""
 
     bits: int
     bound: int = ANY
-    makers: frozenset[int] = frozenset()
+    makers: Makers = ()
 
     def joined(self, other: Value) -> Value:
         if self == other:
             return self
-        makers = self.makers
-        if other.makers is not makers and other.makers:
-            makers = makers | other.makers if makers else other.makers
-        return Value(self.bits | other.bits, max(self.bound, other.bound), makers)
+        makers = union(self.makers, other.makers)
+        bits, bound = self.bits | other.bits, max(self.bound, other.bound)
+        for one in (self, other):  # no new object where it is one of the two
+            if bits == one.bits and bound == one.bound and makers == one.makers:
+                return one
+        return Value(bits, bound, makers)
 
 
 UNKNOWN: Final = Value(int(BITS))
@@ -226,6 +247,6 @@ def _constant(ins: Instruction, role: str) -> Value:
 
 
 __all__ = [
-    "COPY", "DOUBLE", "HALVES", "NOTHING", "NUMBER", "SINGLE", "UNKNOWN", "State", "Step", "Value",
-    "steps",
+    "COPY", "DOUBLE", "HALVES", "NOTHING", "NUMBER", "SINGLE", "UNKNOWN", "Makers", "State", "Step",
+    "Value", "steps", "union",
 ]  # fmt: skip

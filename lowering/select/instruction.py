@@ -13,7 +13,7 @@ from sassxlate.lowering.builder.kernel_builder import KernelBuilder, Spans
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
 from sassxlate.lowering.codeobject.source_map import GUARD, with_origin
 from sassxlate.lowering.convergence.control import Control
-from sassxlate.lowering.lane_checks import handwritten
+from sassxlate.lowering.lane_checks.checked import Checked
 from sassxlate.lowering.passes.coalesce_copies import coalesce_spans
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.region.region import KernelBodies
@@ -118,12 +118,13 @@ def coalesced(items: Sequence[Item], spans: Spans, regs: RegisterMap) -> tuple[l
 def check_lanes(kernel: str, items: Sequence[Item], spans: Spans, regs: RegisterMap) -> None:
     """Raises LoweringError SX0431 if the code of an instruction treats a lane wrongly."""
     of, firsts, ends = spans.instructions, spans.firsts, spans.ends
+    checked = Checked(regs)
     at, count = 0, len(of)
     while at < count:
         ins, first = of[at], firsts[at]
         while at + 1 < count and of[at + 1].offset == ins.offset:
             at += 1
-        handwritten.check(kernel, ins, items[first : ends[at]], regs)
+        checked.check(kernel, ins, items[first : ends[at]])
         at += 1
 
 

@@ -20,7 +20,7 @@ from sassxlate.lowering.convergence.plan import make_plan
 from sassxlate.lowering.idioms.inline import replaced_inline
 from sassxlate.lowering.idioms.replaced import replaced as with_quotients
 from sassxlate.lowering.nans.bits import nan_bits
-from sassxlate.lowering.nans.reads import nvcc_routine
+from sassxlate.lowering.nans.reads import routines_in
 from sassxlate.lowering.regalloc.allocate import dead_instructions
 from sassxlate.lowering.select.stages import Analysed
 from sassxlate.lowering.select.translated import NOT_READ, Translated, assembly
@@ -142,7 +142,7 @@ def _analysed_again(found: Analysed) -> Analysed:
     """What is known of other instructions after some were replaced."""
     cfg = found.cfg
     live, unread = liveness(cfg), dead_instructions(cfg)
-    routines = frozenset(f.value for f in found.kernel.callees if nvcc_routine(f.name))
+    routines = routines_in(found.kernel.callees)
     nans = nan_bits(cfg, live, unread, routines & set(cfg.functions))
     return replace(found, live=live, unread=unread, nans=nans)
 

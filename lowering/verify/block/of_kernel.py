@@ -13,7 +13,9 @@ from sassxlate.disasm.rdna3.instruction import Inst
 from sassxlate.disasm.sass.instruction import Instruction, RegRef
 from sassxlate.disasm.sass.traits import traits
 from sassxlate.lowering.abi.kernarg import bank_layout
-from sassxlate.lowering.nans.reads import BITS, Nan
+from sassxlate.lowering.nans.bits import facts_before
+from sassxlate.lowering.nans.reads import BITS, Nan, routines_in
+from sassxlate.lowering.select.stages import Selected
 from sassxlate.lowering.select.translated import Translated
 from sassxlate.lowering.verify.block.block import BlockPair
 from sassxlate.lowering.verify.rdna3.execute import Placed
@@ -51,7 +53,7 @@ def blocks(translated: Translated) -> Iterator[Found]:
         source = _source(item)
         if source is not None:
             places.setdefault(source, []).append(i)
-    nans = selected.nans.entry or tuple({} for _ in cfg.blocks)
+    nans = _facts(selected)
     called = routines(translated.items, lambda i: next(iter(_placed(translated, i, i + 1)), None))
     for block in cfg.blocks:
         body = _body(block.instructions)
@@ -75,6 +77,12 @@ def blocks(translated: Translated) -> Iterator[Found]:
                 _loose_after(cfg, block, live, nans),
             ),
         )
+
+
+def _facts(selected: Selected) -> Sequence[Mapping[RegRef, Nan]]:
+    """What the translator knew of NaNs at each block's start."""
+    known = selected.allocated.planned.analysed
+    return facts_before(known.cfg, known.live, known.unread, routines_in(known.kernel.callees))
 
 
 def _loose_after(

@@ -1,0 +1,155 @@
+"""What is known of registers where a block begins, of what comes along its edges.
+
+A register's makers pass from block to block as they are.  Only where paths bring different ones do
+they get a number of that place, a negative one, and :attr:`Flow.inputs` has what comes into it:
+sets of makers at every block would take memory by the square of a kernel's size, and a place for
+each register at each block as much time as the rest of the translation.  Such numbers are apart for
+makers of doubles (odd) and others (even).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from sassxlate.cfg import Cfg, Liveness
+from sassxlate.cfg.register_sets import ALL
+from sassxlate.lowering.nans.steps import UNKNOWN, Makers, State, Value, union
+from sassxlate.lowering.nans.values import ANY
+
+FEW: Final = 24  # rounds over a block, after which bounds are given up
+SAME, MAKERS, FACTS = range(3)  # what changed where a block begins
+_COUNT: Final = len(ALL)
+_FEW_INPUTS: Final = 8  # of a place, that are a tuple
+
+
+class Flow:
+    """The states before each block; None: not reached.
+
+    Along an edge only more may become known to be possible, as the values of :mod:`.steps` have it.
+    """
+
+    def __init__(self, cfg: Cfg, live: Liveness, doubles: frozenset[int]) -> None:
+        self.entry: list[State | None] = [None] * len(cfg.blocks)
+        self.entry[0] = {}
+        self.inputs: dict[int, Makers | set[int]] = {}
+        self.rounds = [0] * len(cfg.blocks)  # how often the facts at a block's start were new
+        self._live: Sequence[int] = live.in_bits
+        self._doubles = doubles
+        # A kernel's entry is a way into its first block.
+        self._meets = [
+            sum(edge.kind != "back" for edge in some) + (not number) > 1
+            for number, some in enumerate(cfg.predecessors)
+        ]
+
+    def into(self, block: int, out: State) -> int:
+        """Adds what comes along an edge: SAME, MAKERS or FACTS, whether a register's makers alone
+        are new."""
+        old, live = self.entry[block], self._live[block]
+        if old is None:
+            self.entry[block] = {r: value for r, value in out.items() if live >> r & 1}
+            return FACTS
+        changed, met, common = SAME, self._meets[block], 0
+        for register, value in out.items():
+            known = old.get(register)
+            if known is value:
+                common += 1
+                continue
+            if known is None:
+                if not live >> register & 1:
+                    continue
+                joined = UNKNOWN.joined(value)
+                if joined != UNKNOWN:
+                    old[register] = joined
+                    common += 1
+                    changed = FACTS
+                continue
+            common += 1
+            bits, bound = known.bits | value.bits, max(known.bound, value.bound)
+            makers = value.makers
+            if met and makers is not known.makers:
+                makers = self._met(block, register, known.makers, makers)
+            if bits != known.bits or bound != known.bound:
+                changed = FACTS
+            elif makers is known.makers or makers == known.makers:
+                continue
+            elif changed == SAME:
+                changed = MAKERS
+            joined = Value(bits, bound, makers)
+            if joined != UNKNOWN:
+                old[register] = joined
+            else:
+                del old[register]
+                common -= 1
+        if common < len(old) and self._rest(old, out):
+            changed = FACTS
+        if self.rounds[block] > FEW and self._given_up(old):
+            changed = FACTS
+        return changed
+
+    def _met(self, block: int, register: int, known: Makers, new: Makers) -> Makers:
+        """The makers of a register where paths meet."""
+        place = -2 * (block * _COUNT + register)
+        for maker in new:  # mostly all are known to come into the place
+            double = maker & 1 if maker < 0 else maker in self._doubles
+            number = place - 1 if double else place - 2
+            inputs = self.inputs.get(number)
+            if inputs is None or not (maker in inputs or maker == number):
+                break
+        else:
+            return known
+        both = union(known, new)
+        if both is known or not known:
+            return both
+        doubles = doubles_of(both, self._doubles)
+        here: list[int] = []
+        if len(doubles) < len(both):
+            here.append(place - 2)
+            self._comes_in(place - 2, tuple([m for m in both if m not in doubles]))
+        if doubles:
+            here.append(place - 1)
+            self._comes_in(place - 1, doubles)
+        return tuple(here)
+
+    def _comes_in(self, number: int, some: Makers) -> None:
+        """Adds to what comes into a place; that it comes into itself says nothing."""
+        some = tuple([maker for maker in some if maker != number])
+        inputs = self.inputs.get(number, ())
+        if isinstance(inputs, set):
+            inputs.update(some)
+        else:
+            inputs = union(inputs, some)
+            self.inputs[number] = inputs if len(inputs) <= _FEW_INPUTS else set(inputs)
+
+    def _rest(self, old: State, out: State) -> bool:
+        """Joins registers of which nothing is known along an edge; whether one of them is new."""
+        changed = False
+        for register in [r for r in old if r not in out]:
+            known = old[register]
+            joined = UNKNOWN.joined(known)
+            if joined == UNKNOWN:
+                del old[register]
+                changed = True
+            elif joined != known:
+                old[register] = joined
+                changed = True
+        return changed
+
+    def _given_up(self, state: State) -> bool:
+        """Gives up bounds; whether one was known."""
+        found = [(r, value) for r, value in state.items() if value.bound != ANY]
+        for register, value in found:
+            joined = Value(value.bits, ANY, value.makers)
+            if joined != UNKNOWN:
+                state[register] = joined
+            else:
+                del state[register]
+        return bool(found)
+
+
+def doubles_of(makers: Makers, doubles: frozenset[int]) -> Makers:
+    """Those that are makers of doubles, or places where such meet."""
+    return tuple([m for m in makers if (m & 1 if m < 0 else m in doubles)])
+
+
+__all__ = ["FACTS", "FEW", "MAKERS", "SAME", "Flow", "doubles_of"]
