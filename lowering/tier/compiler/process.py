@@ -20,6 +20,7 @@ from sassxlate.lowering.tier.refusal import BACKEND, refused
 
 _MODULE = "sassxlate.lowering.tier.compiler"
 _SHOWN = 300  # characters of LLVM's message
+_REASONS = ("Assertion `", "LLVM ERROR:", "error:", "UNREACHABLE", "*** Bad machine code")
 
 
 class Ended(Exception):
@@ -59,7 +60,7 @@ class _Compiler:
         return answer[0] == 1, answer[1:]
 
     def _ended(self, start: int) -> str:
-        """How it ended, with the first line that it wrote since ``start``."""
+        """How it ended, with the reason that it wrote since ``start``."""
         self.end()
         code = self.process.returncode
         if code < 0:
@@ -70,9 +71,8 @@ class _Compiler:
 
     def _line(self, start: int) -> str:
         self.said.seek(start)
-        lines = self.said.read(4096).decode("utf-8", "replace").split("\n")
-        first = next((line.strip() for line in lines if line.strip()), "")
-        return f": {first}" if first else ""
+        told = reason(self.said.read().decode("utf-8", "replace"))
+        return f": {told}" if told else ""
 
     def end(self) -> None:
         """Closes the socket, which ends it; kills it if it does not end soon."""
@@ -82,6 +82,15 @@ class _Compiler:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+
+
+def reason(text: str) -> str:
+    """The line of LLVM's messages that says why it gave up, an assertion from that word on; empty
+    if none does.  The first lines may be a whole function that it prints before."""
+    for line in text.split("\n"):
+        if any(word in line for word in _REASONS):
+            return line[max(line.find("Assertion `"), 0) :].strip()
+    return ""
 
 
 _lock = threading.Lock()
@@ -145,4 +154,4 @@ def _compiler() -> _Compiler:
     return _running[0]
 
 
-__all__ = ["object_file"]
+__all__ = ["object_file", "reason"]

@@ -12,7 +12,7 @@ from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.target import DEFAULT, Target
 from sassxlate.lowering.tier import translate
 from sassxlate.lowering.tier.backend import MachineCode, compiled
-from sassxlate.lowering.tier.compiler.process import object_file
+from sassxlate.lowering.tier.compiler.process import object_file, reason
 from sassxlate.lowering.tier.module import TRIPLE, features
 from sassxlate.lowering.tier.refusal import BACKEND, Refused
 from sassxlate.lowering.tier.report import chosen
@@ -46,6 +46,23 @@ def test_a_module_that_ends_llvm_is_refused(how: str) -> None:
         _object(DEATHS[how])
     assert why.value.code == BACKEND
     assert _object(GOOD)[:4] == b"\x7fELF"
+
+
+_DUMP = "\n# Machine code for function kernel: NoPHIs, TracksLiveness\n" + 999 * "  S_NOP 0\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (f"{_DUMP}python3: a.cpp:7: void f(): Assertion `x' failed.\nStack dump:\n",
+         "Assertion `x' failed."),
+        (f"{_DUMP}*** Bad machine code: Using an undefined register ***\nLLVM ERROR: Found 1\n",
+         "*** Bad machine code: Using an undefined register ***"),
+        (_DUMP, ""),
+    ],
+)  # fmt: skip
+def test_the_reason_is_not_what_llvm_printed_before(text: str, why: str) -> None:
+    assert reason(text) == why
 
 
 def test_a_module_that_llvm_refuses() -> None:
