@@ -102,6 +102,8 @@ class StubService:
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
         if request["op"] == "tag":
             return {"ok": True, "tag": "stub"}
+        if request["op"] == "stencils":  # all code is waves.cpp's
+            return {"ok": False, "line": "no stencils \u2014 test"}
         kernel, strict = request["kernel"], request["strict"]
         if kernel not in self._offsets:
             return {
