@@ -1,15 +1,18 @@
 """What translating long kernels takes: CPU time and memory by their size.
 
-One line for each of the longest kernels of some files: SASS and RDNA3 instructions, CPU
-microseconds a SASS instruction, and the most memory that a translation held at a time in bytes a
-SASS instruction (as ``tracemalloc`` counts it: with the result, and the caches that it filled).
+One line for each of the longest kernels of some files, or of some that a seed draws: SASS and
+RDNA3 instructions, CPU microseconds a SASS instruction, and the most memory that a translation held
+at a time in bytes a SASS instruction (as ``tracemalloc`` counts it: with the result, and the caches
+that it filled).
 
     python -m tools.long_kernels --least 10000 LIB.so...
+    python -m tools.long_kernels --least 10000 --seed 20 --most 36 LIB.so...
 """
 
 from __future__ import annotations
 
 import argparse
+import random
 import sys
 import time
 import tracemalloc
@@ -78,18 +81,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--least", type=int, default=10_000, help="instructions")
     parser.add_argument("--most", type=int, default=8, help="kernels")
+    parser.add_argument("--seed", type=int, help="draws them, instead of the longest")
     given = parser.parse_args(argv)
-    sizes = [
-        (len(next(k for k in cubin.kernels if k.name == name).code) // _WORD, n, cubin, name)
-        for n, (_, cubin, name) in enumerate(kernels(given.files))
-    ]
-    sizes.sort(key=lambda one: (-one[0], one[1]))
-    found = [(cubin, name) for size, _, cubin, name in sizes if size >= given.least][: given.most]
-    if not found:
+    sizes: list[tuple[int, int, Cubin, str]] = []
+    shortest: tuple[int, int, Cubin, str] | None = None
+    for number, (_, cubin, name) in enumerate(kernels(given.files)):
+        size = len(next(k for k in cubin.kernels if k.name == name).code) // _WORD
+        one = size, number, cubin, name
+        if shortest is None or size < shortest[0]:
+            shortest = one
+        if size >= given.least:  # of the others no cubin is kept
+            sizes.append(one)
+    if given.seed is not None:
+        sizes = random.Random(given.seed).sample(sizes, min(given.most, len(sizes)))
+    sizes.sort(key=lambda some: (-some[0], some[1]))
+    found = [(cubin, name) for _, _, cubin, name in sizes][: given.most]
+    if not found or shortest is None:
         print(f"no kernel of {given.least} instructions")
         return 1
-    _, _, cubin, name = sizes[-1]
-    translate_kernel(cubin, name)  # tables and rules, which every process has from its start
+    translate_kernel(*shortest[2:])  # tables and rules, which every process has from its start
     print("   SASS   RDNA3      us   bytes  kernel")
     for cost in costs(found):
         print(cost.line(), flush=True)

@@ -23,3 +23,14 @@ def test_the_longest(capsys: pytest.CaptureFixture[str]) -> None:
         assert us > 0
         assert 1000 < held < 100_000
     assert long_kernels.main(["--least", "5000", *files]) == 1
+
+
+def test_a_sample(capsys: pytest.CaptureFixture[str]) -> None:
+    files = [str(KERNELS / f"{name}.cubin") for name in ("uniform_loop", "double_math")]
+    drawn: set[str] = set()
+    for seed in range(4):
+        arguments = ["--least", "150", "--most", "1", "--seed", str(seed), *files]
+        assert long_kernels.main(arguments) == 0
+        _, row = capsys.readouterr().out.splitlines()
+        drawn.add(row.split()[4])
+    assert drawn == {"uniform_loop", "double_math"}
