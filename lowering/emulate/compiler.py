@@ -33,9 +33,11 @@ ATTRIBUTES = {
 
 # How far the register allocator searches for places to split live ranges.  With its default,
 # kernels whose registers are live throughout many blocks take quadratic time (4,000 instructions:
-# 35 s, with this 4.6 s).  Below 30, values that live across a loop's cold calls leave their
-# registers.
-_ALLOCATOR = "-grow-region-complexity-budget=1000"
+# 35 s, with this 4.6 s).  With 30, loops that access memory may take twice the time, since values
+# leave their registers for good; below, more so.  Long code without loops takes 1.04 of the time,
+# and 0.55 to compile (16,000 instructions).
+_BUDGET, _BUDGET_OF_STRAIGHT = 1000, 30
+_LONG = 2000  # instructions of straight code
 # LLVM's pass that sinks instructions to their uses tries every pair of blocks: minutes for
 # a kernel of 24,000 instructions, whose code takes 14 s without.  Larger kernels do without it.
 _SINKS = 6000
@@ -45,7 +47,7 @@ _STACK_OF_PART = 320 << 10  # the same where the baseline's frame comes after it
 
 @functools.cache
 def _initialize() -> None:
-    llvm.set_option("", _ALLOCATOR)
+    search(_BUDGET)
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
 
@@ -133,8 +135,12 @@ def compile_flow(
     machine = target_machine(isa, options.opt)
     try:
         sink(count <= _SINKS and not options.quick)
-        made = [emit(parts.kernel, machine, seconds, quick=options.quick)]
-        sink(True)
+        search(_BUDGET_OF_STRAIGHT if count > _LONG and not _has_loops(flow) else _BUDGET)
+        try:
+            made = [emit(parts.kernel, machine, seconds, quick=options.quick)]
+        finally:  # helpers, and stencils, have code of their own
+            sink(True)
+            search(_BUDGET)
         t1 = clock()
         how = f"{isa} {options.opt}"
         made += helper_objects.helpers(
@@ -174,6 +180,14 @@ def compile_flow(
 
 def sink(wanted: bool) -> None:
     llvm.set_option("", f"-disable-machine-sink={'false' if wanted else 'true'}")
+
+
+def search(budget: int) -> None:
+    llvm.set_option("", f"-grow-region-complexity-budget={budget}")
+
+
+def _has_loops(flow: flows.Flow) -> bool:
+    return any(succ <= start for start, block in flow.blocks.items() for succ in block.succs)
 
 
 def emit(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from sassxlate.cfg import rdna3_flow
@@ -60,3 +62,28 @@ def test_long_block(sinks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     run_image(LoadedImage(image), Setup(), 1, 32, at.to_bytes(8, "little"), device)
     got = [int.from_bytes(device.read(at + 4 * i, 4), "little") for i in range(32)]
     assert got == [_expected(lane) for lane in range(32)]
+
+
+def _loads(turns: int) -> bytes:
+    """Long straight code with loads, whose values live on."""
+    rng = random.Random(7)
+    items = [
+        Inst("s_load_b64", (S(0, 2), S(0, 2)), 0),
+        Inst("v_lshlrev_b32", (V(2), I(2), V(0))),
+    ]
+    for _ in range(turns):
+        a, b, c = (rng.randrange(3, 60) for _ in range(3))
+        items.append(Inst("global_load_b32", (V(a), V(2), S(0, 2)), 4 * rng.randrange(100)))
+        items += (Inst("v_xor_b32", (V(b), V(rng.randrange(3, 60)), V(c))) for _ in range(8))
+    return assemble((*items, *_END[2:])).data
+
+
+def test_straight_code_is_not_searched_for_splits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no loop repeats it, the allocator's search costs more than linear time and makes more
+    code."""
+    straight = _loads(120)
+    sizes: list[int] = []
+    for longest in (1000, 2000):
+        monkeypatch.setattr(compiler, "_LONG", longest)
+        sizes.append(compile_kernel(straight, 0, CompileOptions()).code_size)
+    assert sizes[0] < 0.95 * sizes[1]
