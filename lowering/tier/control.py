@@ -31,7 +31,7 @@ from sassxlate.lowering.tier.host import assertions
 from sassxlate.lowering.tier.lane import LINE, Guard, Lane
 from sassxlate.lowering.tier.matrices import moves
 from sassxlate.lowering.tier.matrices.products import hmma
-from sassxlate.lowering.tier.numbers import integer_quotients, stand_ins, wide_compares
+from sassxlate.lowering.tier.numbers import integer_quotients, stand_ins, wide_compares, wide_sums
 from sassxlate.lowering.tier.old_values import after, unread
 from sassxlate.lowering.tier.refusal import FLOW, FORM, refused
 from sassxlate.lowering.tier.warp.reductions import Reductions, reduces, wait
@@ -71,6 +71,9 @@ class Blocks:
         self.unread = lane.found.unread
         self.old_unread = unread(cfg)
         self.wide = wide_compares.pairs(cfg)
+        self.sums = wide_sums.sums(cfg)
+        self.below = {s.low.offset: s.below for s in self.sums.values()}
+        self.words: dict[int, tuple[Val, ...]] = {}  # the terms of sums of low words, by offset
         self.tested = tested
         self.reductions = Reductions(lane, cfg)
         self.again: frozenset[int] = frozenset()  # loads that LLVM must not leave out
@@ -137,12 +140,18 @@ class Blocks:
             if len(some) > 1 and sum(traits(i).memory is not None for i in some) > 1:
                 lost = after(self.old_unread, some)
                 self.lane.under(self.lane.holds(guard), partial(self._each, some), lost)
+                self._only_here(some)
             else:
                 for ins in some:
                     self._before(ins)
                     self._step(ins, self.lane.holds(ins.guard))
                     self._mark(ins.offset)
             at = end
+
+    def _only_here(self, some: Sequence[Instruction]) -> None:
+        """Forgets values of an arm, which are not there after it."""
+        for ins in some:
+            self.words.pop(ins.offset, None)
 
     def _each(self, some: Sequence[Instruction]) -> None:
         for ins in some:
@@ -288,10 +297,14 @@ class Blocks:
             d.any_nan = bool(kind) and ins.offset not in self.nans.after and not read
         if d.flushes:
             self._check_flushing(ins)
-        low = self.wide.get(ins.offset)
+        low, both = self.wide.get(ins.offset), self.sums.get(ins.offset)
+        if ins.offset in self.below:
+            self.words[ins.offset] = wide_sums.words(self.lane, ins, self.below[ins.offset])
         try:
             if low is not None:
                 written = wide_compares.compared(self.lane, ins, low)
+            elif both is not None and (below := self.words.get(both.low.offset)) is not None:
+                written = wide_sums.total(self.lane, ins, both, below)
             else:
                 written = evaluate(d, semantics_table()[ins.mnemonic], ins, self.lane)
         except NoSemantics as none:
@@ -458,12 +471,15 @@ class Blocks:
 
 def flushes(cfg: Cfg) -> bool:
     """Whether most sums and products of binary32 flush denormal numbers: then the function's mode
-    does."""
+    does.  Those of pairs of bf16, which do not, are two each."""
     count = 0
     for block in cfg.blocks:
         for ins in block.instructions:
-            if traits(ins).subnormals in _ARITHMETIC:
+            t = traits(ins)
+            if t.subnormals in _ARITHMETIC:
                 count += 1 if ins.has("FTZ") or ins.has("FMZ") else -1
+            elif t.number == "f16" and (ins.has("BF16_V2") or ins.has("BF16")):
+                count -= 2
     return count > 0
 
 

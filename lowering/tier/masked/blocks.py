@@ -43,6 +43,7 @@ class MaskedBlocks(Blocks):
         self.old_unread = frozenset(o for o in self.old_unread if o[1].file not in SHARED)
         if any(ref.file in SHARED for some in self.nans.before.values() for ref, _ in some):
             raise refused(FORM, "the NaN of a register of the warp")
+        self.sums, self.below = {}, {}  # the two words' lanes are in branches of their own
         # Strict mode follows all ways, and some lead from any store to any barrier.
         lane.drains = True
         self.plan = plan

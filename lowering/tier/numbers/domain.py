@@ -293,6 +293,9 @@ class LaneDomain(BrainFloats):
         a, b = self._sources(fp, a, b)
         out = self.float_op("fadd", a, b)
         self._kept_half(fp, out, "fadd", a, b)
+        if self.of_halves((a, b)):
+            self.no_denormal.add(out.ref)
+            return out
         return self._given(fp, out)
 
     def _kept_half(self, fp: Fp, out: Val, op: str, *args: Val) -> None:

@@ -78,7 +78,7 @@ class Flushing(Vectors):
         another operation than these."""
         if args[0].width != 32 or fp.round != Round.NEAREST or fp.flush_in != fp.flush_out:
             return None
-        if fp.flush_out == self.flushes or self._of_halves(args):
+        if fp.flush_out == self.flushes or self.of_halves(args):
             return None
         out = stand_ins.otherwise(self.fn, op, *args)
         (self.no_denormal if fp.flush_out else self._of_other_mode).add(out.ref)
@@ -96,14 +96,14 @@ class Flushing(Vectors):
             self.no_denormal.add(out.ref)
         return out
 
-    def _of_halves(self, sources: Sequence[Val]) -> bool:
+    def of_halves(self, sources: Sequence[Val]) -> bool:
         """Whether a sum or product is of two halves.  Those are multiples of 2**-24 and 2**-48, so
         none is a denormal number."""
         return len(sources) == 2 and all(a.ref in self._halves for a in sources)
 
     def only_flushed(self, fp: Fp, sources: Sequence[Val]) -> None:
         """Raises Refused SX0460 if the mode may flush what a sum or product must not."""
-        if not ((fp.flush_in and fp.flush_out) or self._of_halves(sources)):
+        if not ((fp.flush_in and fp.flush_out) or self.of_halves(sources)):
             raise refused(FORM, "operations with and without .FTZ in one kernel")
 
     def unflushed(self, *args: Val) -> list[Val]:

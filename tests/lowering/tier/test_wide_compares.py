@@ -41,7 +41,7 @@ CASES = {
 }  # fmt: skip
 
 
-def _graph(text: str) -> Cfg:
+def graph(text: str) -> Cfg:
     lines = [f"{line} ;" for line in (text + "EXIT").split("\n")]
     code = assemble_listing(lines, ARCH)[""]
     words = [int.from_bytes(code[at : at + 16], "little") for at in range(0, len(code), 16)]
@@ -51,7 +51,7 @@ def _graph(text: str) -> Cfg:
 @pytest.mark.parametrize("name", CASES)
 def test_pairs(name: str) -> None:
     text, expected = CASES[name]
-    assert bool(pairs(_graph(text))) == expected
+    assert bool(pairs(graph(text))) == expected
 
 
 class _Registers:
@@ -87,7 +87,7 @@ def test_two_comparisons_are_one_of_64_bits(name: str, signed: bool) -> None:
     kind = "" if signed else "U32."
     text = (f"ISETP.{name}.U32.AND P0, PT, R2, R4, PT\n"
             f"ISETP.{name}.{kind}AND.EX P0, PT, R3, R5, PT, P0\n")  # fmt: skip
-    low, high, _ = [i for b in _graph(text).blocks for i in b.instructions]
+    low, high, _ = [i for b in graph(text).blocks for i in b.instructions]
     edges = (0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
     for lo, hi, lo2, hi2 in itertools.product(edges, repeat=4):
         words = {2: lo, 3: hi, 4: lo2, 5: hi2}
