@@ -139,16 +139,26 @@ def to_uniform(lane: Lane, ins: Instruction) -> None:
 
 
 def _match_any(lane: Lane, ins: Instruction) -> None:
-    """The lanes that run it with this lane's value: bit by bit those with the same bit, as a loop
-    over the values would part the lanes."""
-    d = lane.d
-    alike = const(-1, 32)
-    for word in lane.words("Ra", 2 if ins.has("U64") else 1):
-        for bit in range(32):
-            mine = d.extract(word, bit, 1)
-            differ = d.xor(ballot(lane, mine), d.sext(mine, 32))
-            alike = d.and_(alike, d.not_(differ))
-    lane.give("Rd", [d.and_(alike, ballot(lane, const(1, 1)))])
+    """The lanes that run it with this lane's value: in each turn of a loop, those with the value of
+    the first one that is left leave it."""
+    d, fn = lane.d, lane.fn
+    mine = lane.words("Ra", 2 if ins.has("U64") else 1)
+    before, again, end = fn.fresh("match"), fn.fresh("match"), fn.fresh("matched")
+    lane.branch(before)
+    fn.label(before, keep=True)
+    lane.branch(again)
+    fn.label(again, keep=True)
+    found = fn.name()
+    # Each lane has its own: the votes of a turn are in a scalar register, which the next changes.
+    old = fn.emit_new(f"phi i32 [ 0, %{before} ], [ {found}, %{again} ]")
+    same = const(1, 1)
+    for word in mine:
+        same = d.and_(same, d.eq(word, first_lane(lane, word)))
+    alike = ballot(lane, same)
+    fn.do(f"{found} = select i1 {same.ref}, i32 {alike.ref}, i32 {old}")
+    fn.do(f"br i1 {same.ref}, label %{end}, label %{again}")
+    fn.label(end)
+    lane.give("Rd", [Val(found, 32, False)])
 
 
 def agree(lane: Lane, test: Instruction) -> Val:
