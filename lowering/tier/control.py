@@ -31,11 +31,12 @@ from sassxlate.lowering.tier.host import assertions
 from sassxlate.lowering.tier.lane import LINE, Guard, Lane
 from sassxlate.lowering.tier.matrices import moves
 from sassxlate.lowering.tier.matrices.products import hmma
-from sassxlate.lowering.tier.numbers import integer_quotients, stand_ins, wide_compares, wide_sums
+from sassxlate.lowering.tier.numbers import integer_quotients, stand_ins
 from sassxlate.lowering.tier.old_values import after, unread
 from sassxlate.lowering.tier.refusal import FLOW, FORM, refused
 from sassxlate.lowering.tier.warp.reductions import Reductions, reduces, wait
 from sassxlate.lowering.tier.warp.together import Together
+from sassxlate.lowering.tier.wide import compares, sums
 
 WHOLE = ("LDSM", "STSM", "MOVM", "HMMA")
 _ARITHMETIC = ("sum", "product")
@@ -70,8 +71,8 @@ class Blocks:
         self.lane, self.cfg, self.facts = lane, cfg, facts
         self.unread = lane.found.unread
         self.old_unread = unread(cfg)
-        self.wide = wide_compares.pairs(cfg)
-        self.sums = wide_sums.sums(cfg)
+        self.wide = compares.pairs(cfg)
+        self.sums = sums.sums(cfg)
         self.below = {s.low.offset: s.below for s in self.sums.values()}
         self.words: dict[int, tuple[Val, ...]] = {}  # the terms of sums of low words, by offset
         self.tested = tested
@@ -299,12 +300,12 @@ class Blocks:
             self._check_flushing(ins)
         low, both = self.wide.get(ins.offset), self.sums.get(ins.offset)
         if ins.offset in self.below:
-            self.words[ins.offset] = wide_sums.words(self.lane, ins, self.below[ins.offset])
+            self.words[ins.offset] = sums.words(self.lane, ins, self.below[ins.offset])
         try:
             if low is not None:
-                written = wide_compares.compared(self.lane, ins, low)
+                written = compares.compared(self.lane, ins, low)
             elif both is not None and (below := self.words.get(both.low.offset)) is not None:
-                written = wide_sums.total(self.lane, ins, both, below)
+                written = sums.total(self.lane, ins, both, below)
             else:
                 written = evaluate(d, semantics_table()[ins.mnemonic], ins, self.lane)
         except NoSemantics as none:

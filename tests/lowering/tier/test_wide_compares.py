@@ -12,7 +12,7 @@ from sassxlate.disasm.sass.codec.assembler import assemble_listing
 from sassxlate.disasm.sass.instruction import Instruction
 from sassxlate.disasm.sass.semantics import evaluate, semantics_table
 from sassxlate.domain.integers import Bits, Reference
-from sassxlate.lowering.tier.numbers.wide_compares import pairs
+from sassxlate.lowering.tier.wide.compares import pairs
 
 ARCH = 80
 _LOW = "ISETP.GE.U32.AND P0, PT, R2, R4, PT\n"

@@ -11,7 +11,7 @@ import pytest
 from sassxlate.disasm.sass.instruction import Instruction, RegRef
 from sassxlate.disasm.sass.semantics import evaluate, semantics_table
 from sassxlate.domain.integers import Bits, Reference
-from sassxlate.lowering.tier.numbers.wide_sums import sums, total, words
+from sassxlate.lowering.tier.wide.sums import sums, total, words
 from tests.lowering.tier.test_wide_compares import graph
 
 _LOW = "IADD3 R6, P0, R2, R4, RZ\n"
