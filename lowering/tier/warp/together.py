@@ -382,6 +382,8 @@ _LOADED, _STORED, _BOTH = 1, 2, 3
 
 def _accesses(ins: Instruction) -> int:
     """How an instruction accesses shared memory."""
+    if ins.guard.is_false:  # it has no code, and so no fence before it
+        return 0
     t = traits(ins)
     spaces = ("shared", "generic")
     loads, stores = t.reaches(("load",), *spaces), t.reaches(("store",), *spaces)
