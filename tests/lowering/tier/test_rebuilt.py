@@ -90,4 +90,4 @@ def test_what_is_known_is_of_the_code_that_is_written(monkeypatch: pytest.Monkey
     (found,) = seen
     assert len(found.cfg.blocks) < len(rules.cfg.blocks)
     assert len(found.live.live_in) == len(found.cfg.blocks)
-    assert found.nans.entry != rules.selected.allocated.planned.analysed.nans.entry
+    assert found.nans is not rules.selected.allocated.planned.analysed.nans
