@@ -73,8 +73,8 @@ class Blocks:
         self.old_unread = unread(cfg)
         self.wide = compares.pairs(cfg)
         self.sums = sums.sums(cfg)
-        self.below = {s.low.offset: s.below for s in self.sums.values()}
-        self.words: dict[int, tuple[Val, ...]] = {}  # the terms of sums of low words, by offset
+        self.below = sums.terms(self.sums.values())
+        self.words: dict[int, dict[str, Val]] = {}  # the terms of sums of low words, by offset
         self.tested = tested
         self.reductions = Reductions(lane, cfg)
         self.again: frozenset[int] = frozenset()  # loads that LLVM must not leave out

@@ -7,7 +7,7 @@ one.  So the second instruction is written as one sum of 64 bits, which gives bo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -181,16 +181,27 @@ def sums(cfg: Cfg) -> Mapping[int, Sum]:
     return out
 
 
-def words(lane: Lane, ins: Instruction, roles: Sequence[str]) -> tuple[Val, ...]:
-    """The words that are added, without signs."""
+def terms(found: Iterable[Sum]) -> dict[int, tuple[str, ...]]:
+    """The roles of the terms of the sums of low words, by offset.  Several sums of high words may
+    take a carry, each with an order of its own."""
+    out: dict[int, tuple[str, ...]] = {}
+    for one in found:
+        known = out.get(one.low.offset, ())
+        out[one.low.offset] = (*known, *(role for role in one.below if role not in known))
+    return out
+
+
+def words(lane: Lane, ins: Instruction, roles: Sequence[str]) -> dict[str, Val]:
+    """The words that are added, by role, without signs."""
     view = View(lane.d, ins, lane)
-    return tuple(view.whole(role, 32) for role in roles)
+    return {role: view.whole(role, 32) for role in roles}
 
 
-def total(lane: Lane, high: Instruction, of: Sum, below: Sequence[Val]) -> dict[RegRef, Val]:
+def total(lane: Lane, high: Instruction, of: Sum, low: Mapping[str, Val]) -> dict[RegRef, Val]:
     """What the sum of high words writes, and the low word again."""
     d = lane.d
-    above = words(lane, high, of.above)
+    below = [low[role] for role in of.below]
+    above = tuple(words(lane, high, of.above).values())
     if high.mnemonic == "LEA":
         if of.signed:
             above = d.ashr(below[0], d.const(31, 32)), *above
@@ -199,8 +210,8 @@ def total(lane: Lane, high: Instruction, of: Sum, below: Sequence[Val]) -> dict[
     else:
         plus = slice(0, -1 if of.minus else None)
         none, out = d.const(0, 32), d.const(0, 64)
-        for low, up in zip_longest(below[plus], above[plus], fillvalue=none):
-            out = d.add(out, d.concat(up, low))
+        for word, up in zip_longest(below[plus], above[plus], fillvalue=none):
+            out = d.add(out, d.concat(up, word))
         if of.minus:
             out = d.sub(out, d.concat(above[-1], below[-1]))
     written: dict[RegRef, Val] = {}
@@ -211,4 +222,4 @@ def total(lane: Lane, high: Instruction, of: Sum, below: Sequence[Val]) -> dict[
     return written
 
 
-__all__ = ["Sum", "sums", "total", "words"]
+__all__ = ["Sum", "sums", "terms", "total", "words"]
