@@ -49,7 +49,7 @@ bool resume_kernel(const ResumableKernel &kernel, SxWave *wave, uint32_t pc, con
   auto at = std::lower_bound(kernel.blocks.begin(), kernel.blocks.end(), place,
                              [](const BlockPlace &block, int32_t wanted) { return block.pc < wanted; });
   if (at == kernel.blocks.end() || at->pc != place) return false;
-  uint8_t *frame = static_cast<uint8_t *>(__builtin_alloca_with_align(kernel.frame, 8 * 64));
+  uint8_t *frame = static_cast<uint8_t *>(__builtin_alloca_with_align(kernel.frame, size_t{8} * 64));
   begin(frame, *wave, kernel.code + kernel.table);
   take(frame, left);
   using Resume = void (*)(uint8_t *frame, const uint8_t *to);
