@@ -47,6 +47,10 @@ class Flow:
     indirect: tuple[int, ...]
     cuts: frozenset[int] = frozenset()
 
+    def goes_back(self) -> bool:
+        """Whether a block leads to one that does not come after it, as every loop has it."""
+        return any(succ <= start for start, b in self.blocks.items() for succ in b.succs)
+
     def reads_memory(self, low: int, high: int) -> bool:
         """Whether an instruction in [low, high] reads memory."""
         return any(

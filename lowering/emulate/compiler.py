@@ -135,7 +135,7 @@ def compile_flow(
     machine = target_machine(isa, options.opt)
     try:
         sink(count <= _SINKS and not options.quick)
-        search(_BUDGET_OF_STRAIGHT if count > _LONG and not _has_loops(flow) else _BUDGET)
+        search(_BUDGET_OF_STRAIGHT if count > _LONG and not flow.goes_back() else _BUDGET)
         try:
             made = [emit(parts.kernel, machine, seconds, quick=options.quick)]
         finally:  # helpers, and stencils, have code of their own
@@ -184,10 +184,6 @@ def sink(wanted: bool) -> None:
 
 def search(budget: int) -> None:
     llvm.set_option("", f"-grow-region-complexity-budget={budget}")
-
-
-def _has_loops(flow: flows.Flow) -> bool:
-    return any(succ <= start for start, block in flow.blocks.items() for succ in block.succs)
 
 
 def emit(

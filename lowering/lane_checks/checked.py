@@ -2,7 +2,7 @@
 
 Rules write the same sequences many times, with other registers of the program and other numbers,
 of which :func:`.handwritten.faults` looks at nothing: exact operations on doubles have a loop or a
-branch each, and following a lane through them took a third of such kernels' time.
+branch each, and following each lane through them took a third of such kernels' time.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Checked:
         self._copies = frozenset(regs.ur_lanes.values())
         self._barriers = frozenset(regs.barriers.values())
         self._right: set[tuple[int, ...]] = set()
-        self._numbers: dict[_Shape, int] = {}  # of what affects a lane
+        self._numbers: dict[_Shape, int] = {}  # of what matters per lane
         self._known: dict[tuple[str, tuple[Arg, ...], str, bool], int] = {}
 
     def check(self, kernel: str, ins: Instruction, code: Sequence[Item]) -> None:
-        """Raises SX0431 if an instruction's code, without the EXEC of its guard, treats a lane
+        """Raises SX0431 if an instruction's code, without the EXEC of its guard, treats lanes
         wrongly."""
         if not is_sequence(code):
             return
@@ -81,8 +81,8 @@ class Checked:
         return known
 
     def _shape(self, arg: Arg) -> object:
-        """What of an operand matters to a lane: of numbers, whether all bits are the same; of
-        registers of the program, whether a lane that is elsewhere may lose what they hold."""
+        """What of an operand matters per lane: of numbers, whether all bits are the same; of
+        registers of the program, whether lanes that are elsewhere may lose what they hold."""
         if isinstance(arg, I):
             value = arg.value & _ALL
             return I(value) if value in (0, _ALL) else I(1)

@@ -456,4 +456,4 @@ def _put(state: State, register: int, value: Value) -> None:
         state[register] = value
 
 
-__all__ = ["NanBits", "nan_bits"]
+__all__ = ["NanBits", "facts_before", "nan_bits"]

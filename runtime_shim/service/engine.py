@@ -75,19 +75,18 @@ def default_engine(target: Target = DEFAULT) -> Engine:
 
         return by_tier(done, target)
 
-    def compile_one(code: bytes, kernel: str, strict: bool, counts: bool, turns: bool) -> bytes:
-        return emulate.compile_code_object(code, kernel, strict=strict, counts=counts, turns=turns)
-
-    def compile_part(
-        code: bytes, kernel: str, strict: bool, counts: bool, turns: bool, entered: str
+    def compile_one(
+        code: bytes,
+        kernel: str,
+        strict: bool,
+        counts: bool,
+        turns: bool,
+        entered: str = "",
+        *,
+        quick: bool = False,
     ) -> bytes:
         return emulate.compile_code_object(
-            code, kernel, strict=strict, counts=counts, turns=turns, entered=entered
-        )
-
-    def compile_quickly(code: bytes, kernel: str, strict: bool, counts: bool, turns: bool) -> bytes:
-        return emulate.compile_code_object(
-            code, kernel, strict=strict, counts=counts, turns=turns, quick=True
+            code, kernel, strict=strict, counts=counts, turns=turns, quick=quick, entered=entered
         )
 
     def pack_of(shapes: Sequence[str]) -> bytes:
@@ -120,8 +119,8 @@ def default_engine(target: Target = DEFAULT) -> Engine:
         translate=translate,
         compile=compile_one,
         stencils=pack_of,
-        compile_quickly=compile_quickly,
-        compile_part=compile_part,
+        compile_quickly=partial(compile_one, quick=True),
+        compile_part=compile_one,
         supported=frozenset(LAYOUTS),
         fits=partial(allocation.expected_threads, target=target),
         better=better,

@@ -41,7 +41,7 @@ def wanted(flow: Flow, options: CompileOptions) -> bool:
     within others has worse code: values that it carries leave their registers."""
     if options.strict or options.turns or options.quick or options.trace is not None:
         return False
-    if any(succ <= start for start, block in flow.blocks.items() for succ in block.succs):
+    if flow.goes_back():
         return False
     steps = [step for block in flow.blocks.values() for step in block.steps]
     return len(steps) <= _LONGEST and all(step.inst.op != "s_barrier" for step in steps)

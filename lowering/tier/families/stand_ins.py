@@ -122,11 +122,8 @@ def _piece(data: bytes, at: int, text: str, family: Encodings) -> Piece:
     if known != (name if name in stand_ins.STAND_INS else ""):
         raise refused(BACKEND, f"the code is not its text: {text}")
     if not known:
-        clause, same = (
-            in_clause(data, family.scalar),
-            blind(*(part.split()[0] for part in text.split("::"))),
-        )
-        return Piece(at, data, text=text, clause=clause, blind=same)
+        same = blind(*(part.split()[0] for part in text.split("::")))
+        return Piece(at, data, text=text, clause=in_clause(data, family.scalar), blind=same)
     real, encoded, said = _StandIn(data, name, operands.split(", "), family).real()
     return Piece(at, data, real=encoded, mode=real.mode, text=said)
 

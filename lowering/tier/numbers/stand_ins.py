@@ -55,6 +55,7 @@ FUSED_REAL: Final[Mapping[str, Real]] = MappingProxyType({
            Real("v_fma_f32", 3, _MODES[how])
        for how, name in _FUSED.items()},
 })  # fmt: skip
+_HALVES: Final = Real("v_pk_max_f16", 1, nan=0x7FFF7FFF)
 # With fewer, the last operand of v_sad_u8 says which it is; of doubles the second of
 # v_qsad_pk_u16_u8, or, with three sources, of v_mqsad_u32_u8, whose last one has two of them.
 NUMBERED: Final = (
@@ -62,7 +63,7 @@ NUMBERED: Final = (
     *(Real("v_mul_f32", 2, mode) for mode in _MODES.values()),
     Real("v_cvt_u32_f32", 1), Real("v_cvt_i32_f32", 1),
     Real("v_cvt_u32_f64", 1), Real("v_cvt_i32_f64", 1),
-    Real("v_max3_f32", 1, nan=SINGLE_NAN), Real("v_pk_max_f16", 1, nan=0x7FFF7FFF),
+    Real("v_max3_f32", 1, nan=SINGLE_NAN), _HALVES,
     *(Real(f"v_{op}_f64", n, mode)
       for op, n in (("add", 2), ("mul", 2), ("fma", 3)) for mode in _MODES.values()),
     *(Real(f"v_cvt_f32_{kind}32", 1, mode) for kind in "ui" for mode in _MODES.values()),
@@ -158,7 +159,7 @@ def canonical(fn: Function, a: Val, *, nan: int = SINGLE_NAN, other_mode: bool =
 
 def canonical_halves(fn: Function, a: Val) -> Val:
     """Two halves whose NaN are NVIDIA's."""
-    number = _number(next(real for real in NUMBERED if real.op == "v_pk_max_f16"))
+    number = _number(_HALVES)
     return _call(fn, "sad.u8", "i32", a, Val("0", 32, False, 0), number)
 
 
@@ -254,11 +255,8 @@ def replaced(
             pieces.append(Piece(at, data, real=encode(stood_for), mode=real.mode))
         else:
             target = branch_target(inst, at) if branches(inst.op) else None
-            clause, same = (
-                in_clause(data, ops),
-                blind(*(i.op for i in (inst, inst.y) if i is not None)),
-            )
-            pieces.append(Piece(at, data, target, clause=clause, blind=same))
+            same = blind(*(i.op for i in (inst, inst.y) if i is not None))
+            pieces.append(Piece(at, data, target, clause=in_clause(data, ops), blind=same))
     pieces = direct(pieces, ops)
     if calls is not None:
         pieces = calls(pieces)

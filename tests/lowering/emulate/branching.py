@@ -20,7 +20,7 @@ from sassxlate.lowering.emulate.runner import (
 GROUPS, THREADS, WORDS = 4, 50, 256
 _EXEC, _VCC, _WAIT = Sp("exec_lo"), Sp("vcc_lo"), Inst("s_waitcnt", (), 0)
 _VGPRS, _SGPRS, _S0 = 12, 12, 16  # that the code computes with, from v1 and s16 on
-_ROW = 4 * (_VGPRS + _SGPRS + 1)  # bytes that a lane stores at the end
+_ROW = 4 * (_VGPRS + _SGPRS + 1)  # bytes per lane, stored at the end
 _OUT = 4 * WORDS
 SIZE = _OUT + GROUPS * 64 * _ROW
 

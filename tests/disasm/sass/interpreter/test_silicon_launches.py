@@ -88,7 +88,10 @@ def test_translation(name: str) -> None:
 def test_translation_of_all(name: str) -> None:
     try:
         left = _translated(CASES[name])
-    except (CfgError, LoweringError) as refused:
+    except LoweringError as refused:
+        pytest.skip(str(refused))
+    except CfgError as refused:
+        assert name.startswith("jumps ")
         pytest.skip(str(refused))
     except EmulatorError as stopped:
         # Handwritten jumps, to numbers in registers: the cubin has no list of their targets.
