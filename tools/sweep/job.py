@@ -1,6 +1,6 @@
 """Takes the truth on a machine with an NVIDIA GPU: compiles all groups, runs them, keeps lines.
 
-``python job.py OUT [--jobs N] [--groups N] [--runner WORDS]``; needs nvcc, Python 3.11 and numpy.
+``python job.py OUT [--jobs N] [--groups N] [--shape NAME...] [--runner WORDS]``; needs nvcc, Python 3.11 and numpy.
 OUT gets ``FLAGS.jsonl.gz``, the driver's lines, ``sources.json``, the CRC of each kernel's source,
 and ``log.txt``.
 """
@@ -51,6 +51,7 @@ def main() -> int:
     parser.add_argument("--runner", default="", help="words before the driver's")
     parser.add_argument("--silence", type=float, default=_SILENCE_S)
     parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--shape", nargs="+", default=[], help="of the kernels (all)")
     parser.add_argument("--compile-limit", type=float, default=_COMPILE_S)
     parser.add_argument("--run-limit", type=float, default=_RUN_S)
     given = parser.parse_args()
@@ -62,7 +63,7 @@ def main() -> int:
             print(f"{time.monotonic() - started:6.1f} s {text}", file=log, flush=True)
 
         folder = Path(scratch)
-        made = plan.in_turn(list(plan.groups(given.seed)))
+        made = plan.in_turn(list(plan.groups(given.seed, given.shape or None)))
         if given.groups:
             names = [s.name for s in plan.SHAPES]
             made = [

@@ -25,7 +25,22 @@ _GRIDS = (
     (1, 3, 2), (2, 1, 3), (65, 1, 1), (64, 1, 1), (7, 5, 2),
 )  # fmt: skip
 _MOST = 6000  # threads of a launch
-_HEAD = """extern "C" __launch_bounds__({size}) __global__ void {name}(const u32 *in, u32 *out, u32 n) {{
+_HEADERS = (
+    ("__half", "cuda_fp16.h"), ("__nv_bfloat16", "cuda_bf16.h"), ("cg::", "cooperative_groups.h"),
+    ("cg::reduce", "cooperative_groups/reduce.h"), ("_scan(", "cooperative_groups/scan.h"),
+    ("memcpy_async(", "cooperative_groups/memcpy_async.h"), ("__pipeline_", "cuda_pipeline.h"),
+    ("__nv_cvt_", "cuda_fp8.h"),
+)  # fmt: skip
+_NEWER = (
+    "__nv_bfloat162",
+    "__pipeline_",
+    "__reduce_",
+    "memcpy_async(",
+    "_relu(",
+    "__hmax2",
+    "__hmin2",
+)
+HEAD = """extern "C" __launch_bounds__({size}) __global__ void {name}(const u32 *in, u32 *out, u32 n) {{
   const u32 nt = blockDim.x * blockDim.y * blockDim.z;
   const u32 l = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
   const u32 b = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
@@ -38,10 +53,26 @@ _TAIL = """
 }"""
 
 
-def _kernel(rng: random.Random, name: str) -> Kernel:
+def drawn_launch(rng: random.Random) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    """A grid and a block."""
     block = rng.choice(_BLOCKS)
     size = block[0] * block[1] * block[2]
-    grid = rng.choice([g for g in _GRIDS if g[0] * g[1] * g[2] * size <= _MOST])
+    return rng.choice([g for g in _GRIDS if g[0] * g[1] * g[2] * size <= _MOST]), block
+
+
+def headers_of(text: str) -> tuple[str, ...]:
+    """The headers that a kernel's text needs."""
+    return tuple(header for word, header in _HEADERS if word in text)
+
+
+def is_newer(text: str) -> bool:
+    """Whether it needs sm_80."""
+    return any(word in text for word in _NEWER)
+
+
+def _kernel(rng: random.Random, name: str) -> Kernel:
+    grid, block = drawn_launch(rng)
+    size = block[0] * block[1] * block[2]
     blocks = grid[0] * grid[1] * grid[2]
     whole = size % 32 == 0
     pieces: list[Callable[[random.Random, str, int, int], str]] = list(PIECES)
@@ -59,21 +90,10 @@ def _kernel(rng: random.Random, name: str) -> Kernel:
         body.append(
             f"  for (u32 k = 0; k < (GET(3) & 15); ++k) h = h * {rng.randrange(3, 99, 2)} + GET(k & 3);"
         )
-    text = "".join(before) + _HEAD.format(name=name, size=size) + "\n".join(body) + _TAIL
-    headers = tuple(
-        header
-        for word, header in (
-            ("__half2", "cuda_fp16.h"), ("__nv_bfloat162", "cuda_bf16.h"), ("cg::", "cooperative_groups.h"),
-            ("cg::reduce", "cooperative_groups/reduce.h"), ("_scan(", "cooperative_groups/scan.h"),
-            ("memcpy_async(", "cooperative_groups/memcpy_async.h"), ("__pipeline_", "cuda_pipeline.h"),
-        )
-        if word in text
-    )  # fmt: skip
-    newer = any(
-        w in text for w in ("__nv_bfloat162", "__pipeline_", "__reduce_", "memcpy_async(", "_relu(")
-    )
+    text = "".join(before) + HEAD.format(name=name, size=size) + "\n".join(body) + _TAIL
     return Kernel(
-        name, "launches", text, "rrr", "iisr", headers=headers, oldest=80 if newer else 75,
+        name, "launches", text, "rrr", "iisr", headers=headers_of(text),
+        oldest=80 if is_newer(text) else 75,
         grid=grid, block=block,
     )  # fmt: skip
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from tools.sweep import features, floats, launches, programs, ptx, warps
+from tools.sweep import chains, features, floats, launches, programs, ptx, warps
 
 from .kernel import SEED, Group, Kernel
 
@@ -25,6 +25,7 @@ SHAPES = (
     Shape("ptx", ptx.kernels, 1600, 50),
     Shape("floats", floats.kernels, 700, 25),
     Shape("launches", launches.kernels, 600, 20),
+    Shape("chains", chains.kernels, 800, 20),
     Shape("features", features.kernels, 300, 20),
 )
 # nvcc's options of each kind of flags
@@ -62,6 +63,8 @@ def groups(seed: int = SEED, shapes: Collection[str] | None = None) -> Iterator[
 
 def wanted(group: Group, flags: str) -> bool:
     """Whether the flags can change what the group's kernels compute."""
+    if flags == "ftz" and group.name.startswith("chains"):
+        return True
     return flags not in _FLOATS_ALONE or group.name.startswith("floats")
 
 

@@ -63,7 +63,7 @@ def test_shapes_are_what_they_say(groups: list[Group]) -> None:
 
 def test_launches_of_other_shapes(groups: list[Group]) -> None:
     """They fit into the driver's buffers and a block's limits, and the shape decides the result."""
-    mine = [k for g in groups for k in g.kernels if k.shape == "launches"]
+    mine = [k for g in groups for k in g.kernels if k.shape in ("launches", "chains")]
     sizes = {math.prod(k.block) for k in mine}
     assert {1, 31, 64, 1024} <= sizes
     assert max(sizes) <= 1024
@@ -77,6 +77,25 @@ def test_launches_of_other_shapes(groups: list[Group]) -> None:
     assert "block" not in plan.SHAPES[0].kernels(1, 0, 1)[0].launch()
     assert replace(one, grid=(1, 1, 9)).source_crc != one.source_crc
     assert inputs(one.name, "ir", 7).shape == (2, 7)
+
+
+def test_chains_have_what_they_are_for(groups: list[Group]) -> None:
+    """Halves out of words in every way, NaNs among the inputs; flushing matters alone."""
+    mine = [g for g in groups if g.name.startswith("chains")]
+    text = "".join(k.text for g in mine for k in g.kernels)
+    for word in (
+        "__byte_perm(",
+        "__funnelshift_r(",
+        "<< 16)",
+        "__shfl_",
+        "__nv_cvt_",
+        "#pragma unroll",
+    ):
+        assert text.count(word) > 50
+    assert all(plan.wanted(g, "ftz") and not plan.wanted(g, "fast") for g in mine)
+    some = np.concatenate([inputs(k.name, k.profiles)[4] for g in mine[:3] for k in g.kernels])
+    nan = some[(some & 0x7FFFFFFF) > 0x7F800000]
+    assert len(set(nan.tolist())) > 5
 
 
 def test_inputs_are_the_names_alone() -> None:
