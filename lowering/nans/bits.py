@@ -25,12 +25,15 @@ from sassxlate.cfg.register_sets import ALL
 from sassxlate.disasm.sass.instruction import Instruction, RegRef
 from sassxlate.lowering.nans import values
 from sassxlate.lowering.nans.flow import FACTS, SAME, Flow, doubles_of
+from sassxlate.lowering.nans.guarded import Guarded
+from sassxlate.lowering.nans.moves import of_parts, one_of
 from sassxlate.lowering.nans.reach import Reach
 from sassxlate.lowering.nans.reads import BITS, DIRTY, WIDE, Nan, takes_away
 from sassxlate.lowering.nans.steps import (
     COPY,
     HALVES,
     NUMBER,
+    PARTS,
     SINGLE,
     UNKNOWN,
     Makers,
@@ -49,6 +52,7 @@ _WIDE: Final = int(WIDE)
 _BITS: Final = int(BITS)
 _SINGLE: Final = int(Nan.SINGLE)
 _HALVES: Final = int(Nan.HALVES)
+_BRAIN: Final = int(Nan.BRAIN)
 _HIGH: Final = int(Nan.HIGH)
 _LOW: Final = int(Nan.LOW)
 _FREE32: Final = int(Nan.FREE32)
@@ -84,10 +88,16 @@ def nan_bits(
     live: Liveness,
     idle: frozenset[int] = frozenset(),
     routines: frozenset[int] = frozenset(),
+    *,
+    tier: bool = False,
 ) -> NanBits:
     """The places where results are repaired.  ``idle`` are instructions that are not translated,
-    ``routines`` the entries of nvcc's own functions for quotients and roots of doubles."""
-    return _Pass(cfg, live, idle, routines).found()
+    ``routines`` the entries of nvcc's own functions for quotients and roots of doubles.
+
+    ``tier``: for the optimising tier, which leaves the NaN of bf16 as they are, too, and for which
+    they are followed through shuffles and moves of halves: no block of it is proved by itself.
+    """
+    return _Pass(cfg, live, idle, routines, tier=tier).found()
 
 
 def facts_before(
@@ -135,10 +145,17 @@ class _Pass:
     """
 
     def __init__(
-        self, cfg: Cfg, live: Liveness, idle: frozenset[int], routines: frozenset[int]
+        self,
+        cfg: Cfg,
+        live: Liveness,
+        idle: frozenset[int],
+        routines: frozenset[int],
+        *,
+        tier: bool = False,
     ) -> None:
         self.cfg, self.live, self.idle, self.routines = cfg, live, idle, routines
-        self.steps = [steps(block, idle) for block in cfg.blocks]
+        self.tier = tier
+        self.steps = [steps(block, idle, tier=tier) for block in cfg.blocks]
         self.makers = {s.ins.offset: s for some in self.steps for s in some if s.made}
         # Makers of doubles, which are not repaired.
         self.doubles = frozenset(at for at, s in self.makers.items() if s.made & _WIDE)
@@ -289,10 +306,12 @@ class _Pass:
     def _through(self, block: Block, state: State, weight: int) -> State:
         """The state after a block; with a weight, reads as bits are recorded."""
         state = dict(state)
+        guarded = Guarded() if self.tier else None
         for step in self.steps[block.index]:
-            if state:
+            found = guarded.state(step, state) if guarded is not None else state
+            if found:
                 for register, what in step.reads:
-                    value = state.get(register)
+                    value = found.get(register)
                     if value is not None and value.bits & what:
                         if weight:
                             self._use(step, register, value, weight, block)
@@ -301,19 +320,19 @@ class _Pass:
                             state[register] = _clean(left, value.bound)
                 if weight:
                     for register in step.copied:
-                        if state.get(register, UNKNOWN).bits & _DIRTY:
+                        if found.get(register, UNKNOWN).bits & _DIRTY:
                             self.moves.add(step.ins.offset)
             if weight and step.made & _WIDE:
-                self.passes[step.ins.offset] = self._from(step, state)
-            if step.makes or step.carries:
-                self._write(step, state)
-            elif state and step.plain:
-                for register in step.writes:
-                    if register in state:
-                        del state[register]
-            elif state:
-                for register in step.writes:
-                    _put(state, register, UNKNOWN.joined(state.get(register, UNKNOWN)))
+                self.passes[step.ins.offset] = self._from(step, found)
+            if not found and guarded is None and not (step.makes or step.carries):
+                continue  # nothing is known, and nothing comes to be
+            values = self._written(step, found)
+            for register, value in values.items():
+                if not step.plain:
+                    value = value.joined(state.get(register, UNKNOWN))
+                _put(state, register, value)
+            if guarded is not None:
+                guarded.written(step, values)
         return state
 
     def _use(self, step: Step, register: int, value: Value, weight: int, block: Block) -> None:
@@ -330,17 +349,14 @@ class _Pass:
             out = union(out, state.get(register, UNKNOWN).makers)
         return self._doubles_of(out) if out else out
 
-    def _write(self, step: Step, state: State) -> None:
-        words, results = step.words, self._results(step, state)
-        count = min(len(words), len(results))
-        for register in step.writes:
-            value = UNKNOWN
-            for n in range(count):
-                if words[n] == register:
-                    value = results[n]
-            if not step.plain:
-                value = value.joined(state.get(register, UNKNOWN))
-            _put(state, register, value)
+    def _written(self, step: Step, state: State) -> dict[int, Value]:
+        """What is known of the registers that an instruction writes, if its guard holds."""
+        values = dict.fromkeys(step.writes, UNKNOWN)
+        if step.makes or step.carries:
+            for register, value in zip(step.words, self._results(step, state), strict=False):
+                if register in values:
+                    values[register] = value
+        return values
 
     def _results(self, step: Step, state: State) -> Sequence[Value]:
         """What is known of the words of a result."""
@@ -349,7 +365,9 @@ class _Pass:
             makers = self._from(step, state)
             return [Value(_BITS | _HIGH, ANY, makers)] * len(words) if makers else ()
         if makes == COPY:
-            return [_one_of(sources, state) for sources in step.copies]
+            return [one_of(sources, state) for sources in step.copies]
+        if makes == PARTS:
+            return (of_parts(step, state),)
         size = step.size
         for register in step.sources:
             if register in state:
@@ -369,7 +387,9 @@ class _Pass:
         if makes == SINGLE:
             known = (Value(_FREE16 | _SINGLE, bound, mine),) * len(words)
         elif makes == HALVES:
-            known = (Value(_FREE32 if clean else _FREE32 | _HALVES, bound, mine),) * len(words)
+            kind = 0 if clean else step.made
+            free = _FREE16 if step.made & _BRAIN else 0  # a number as bf16 may be a NaN as fp16
+            known = (Value(_FREE32 | free | kind, bound, mine),) * len(words)
         else:
             parts = (_HIGH,) if step.made == _HIGH else (_LOW, _HIGH)
             mine = (at,)
@@ -427,7 +447,7 @@ _CLEAN: Final[dict[int, Value]] = {}
 
 
 def _clean(bits: int, bound: int) -> Value:
-    key = bound << 6 | bits
+    key = bound << 7 | bits
     known = _CLEAN.get(key)
     if known is None:
         _CLEAN[key] = known = Value(bits, bound)
@@ -437,15 +457,6 @@ def _clean(bits: int, bound: int) -> Value:
 def _number(bound: int) -> Value:
     """A float whose NaN is SASS's."""
     return _clean(_FREE16, bound)
-
-
-def _one_of(sources: tuple[int | Value, ...], state: State) -> Value:
-    """What is known of a word that is one of several."""
-    out: Value | None = None
-    for source in sources:
-        one = state.get(source, UNKNOWN) if isinstance(source, int) else source
-        out = one if out is None else out.joined(one)
-    return UNKNOWN if out is None else out
 
 
 def _put(state: State, register: int, value: Value) -> None:

@@ -31,10 +31,11 @@ class Nan(IntFlag):
     HIGH = 8
     FREE32 = 16  # same as SASS's, possibly a NaN of binary32 other than 0x7fffffff
     FREE16 = 32  # same as SASS's, possibly a NaN of a half other than 0x7fff
+    BRAIN = 64  # a NaN of bf16 in either half, other than 0x7fff; by the optimising tier alone
 
 
 BITS: Final = Nan.FREE32 | Nan.FREE16
-DIRTY: Final = Nan.SINGLE | Nan.HALVES | Nan.LOW | Nan.HIGH
+DIRTY: Final = Nan.SINGLE | Nan.HALVES | Nan.LOW | Nan.HIGH | Nan.BRAIN
 WIDE: Final = Nan.LOW | Nan.HIGH
 # Members by themselves: to look one up in its class, or to join two, takes as long as everything
 # else here.
@@ -42,6 +43,7 @@ _NOTHING: Final = Nan(0)
 _SINGLE: Final = Nan.SINGLE
 _HALVES: Final = Nan.HALVES
 _HIGH: Final = Nan.HIGH
+_BRAIN: Final = Nan.BRAIN
 
 
 # --- what instructions read and make -------------------------------------------------------------
@@ -57,6 +59,7 @@ _FORMATS: Final = frozenset({"F16", "F32", "F64", "BF16"})
 
 
 _SMALL: Final = frozenset({"F16", "BF16", "F16x2", "BF16x2"})
+_PAIRED: Final = frozenset({"BF16_V2", "BF16", "MMA"})
 
 
 _MOVES: Final = frozenset({"MOV", "SEL", "FSEL", "IMAD"})
@@ -69,12 +72,22 @@ def is_plain(ins: Instruction) -> bool:
     return not (t.number or t.converts or t.base in _MOVES)
 
 
-def numeric(ins: Instruction) -> tuple[tuple[str, ...], Nan]:
+def of_brains(ins: Instruction) -> bool:
+    """Sums and products of pairs of bf16, which see of a NaN only that it is one."""
+    if traits(ins).number != "f16" or "Pp" in ins.operands:  # for .RELU, and of comparisons
+        return False
+    plain = _PAIRED.issuperset(ins.modifiers) and not _constant_move(ins)
+    return plain and (ins.has("BF16_V2") or ins.has("BF16"))
+
+
+def numeric(ins: Instruction, *, tier: bool = False) -> tuple[tuple[str, ...], Nan]:
     """The roles that an instruction reads as numbers, and the NaN differences that have no effect
     on it.
 
-    Every other register that it reads is read as bits.
+    Every other register that it reads is read as bits.  ``tier``: in the optimising tier's code.
     """
+    if tier and of_brains(ins):
+        return _sources(ins), _BRAIN
     t = traits(ins)
     name = t.base
     if not t.number or not _BITWISE.isdisjoint(ins.modifiers):
@@ -134,9 +147,15 @@ def _packs(ins: Instruction) -> bool:
     return not any(ins.has(m) for m in unlike)
 
 
-def moved(ins: Instruction) -> tuple[str, ...]:
-    """The roles that the result may copy bit for bit; none if it copies no operand."""
+def moved(ins: Instruction, *, tier: bool = False) -> tuple[str, ...]:
+    """The roles that the result may copy bit for bit; none if it copies no operand.
+
+    ``tier``: a shuffle does, as for the optimising tier.  What it takes is in the same register of
+    another lane at the same place of the code, so that the same is known of it.
+    """
     base = traits(ins).base
+    if tier and ins.mnemonic == "SHFL":
+        return () if _signed(ins.get("Ra")) else ("Ra",)
     roles: tuple[str, ...] = ()
     if base == "MOV":
         roles = ("Rb",)
@@ -230,11 +249,14 @@ def carries(ins: Instruction) -> bool:
     return [m for m in ins.modifiers if m in _FORMATS] == ["F32", "F64"]
 
 
-def made(ins: Instruction) -> Nan:
+def made(ins: Instruction, *, tier: bool = False) -> Nan:
     """The NaN of an instruction's result that may differ from SASS's.
 
-    For all other instructions the rule's code gives SASS's NaN, or there is none.
+    For all other instructions the rule's code gives SASS's NaN, or there is none.  ``tier``: of the
+    optimising tier's code, which may leave that of pairs of bf16 as it is, too.
     """
+    if tier and of_brains(ins):
+        return _BRAIN
     t = traits(ins)
     name = t.base
     if "Rd" not in ins.operands or not t.number:
@@ -273,5 +295,5 @@ def made(ins: Instruction) -> Nan:
 
 __all__ = [
     "BITS", "DIRTY", "WIDE", "Nan", "carries", "is_plain", "made", "moved", "numeric",
-    "nvcc_routine", "routines_in", "sources_of_doubles", "takes_away",
+    "nvcc_routine", "of_brains", "routines_in", "sources_of_doubles", "takes_away",
 ]  # fmt: skip

@@ -13,6 +13,7 @@ from sassxlate.cfg import Block
 from sassxlate.cfg.register_sets import FIRST, tracked
 from sassxlate.disasm.sass.instruction import Imm, Instruction, Reg
 from sassxlate.disasm.sass.traits import traits
+from sassxlate.lowering.nans.halves import Part, halves_of
 from sassxlate.lowering.nans.reads import (
     BITS,
     DIRTY,
@@ -72,8 +73,8 @@ State = dict[int, Value]  # by the number of the register's bit; a missing one i
 
 # How an instruction's result comes about: nothing is known of it; it may be one of several sources,
 # bit for bit; a float whose NaN is SASS's; a NaN that may be another, of binary32, of halves, of a
-# double or its high word.
-NOTHING, COPY, NUMBER, SINGLE, HALVES, DOUBLE = range(6)
+# double or its high word; two halves, each of a source.
+NOTHING, COPY, NUMBER, SINGLE, HALVES, DOUBLE, PARTS = range(7)
 
 
 class Step(NamedTuple):
@@ -83,7 +84,8 @@ class Step(NamedTuple):
     ``moved``: those that it moves; ``copied``: the same without those that it reads as numbers.
     ``sources``: the registers of its operands of binary32; ``size`` is the result's bound if
     nothing is known of them.
-    ``copies``: for each word of the result the sources that it may be, registers or values.
+    ``copies``: for each word of the result the sources that it may be, registers or values; of
+    PARTS those of the lower and the upper half.
     ``passes``: registers whose NaN of a double it passes on; ``carries``: to a float.
     """
 
@@ -106,7 +108,7 @@ class Step(NamedTuple):
 
 _DIRTY: Final = int(DIRTY)
 _WIDE: Final = int(WIDE)
-_HALVES: Final = int(Nan.HALVES)
+_HALVES: Final = int(Nan.HALVES | Nan.BRAIN)
 _HIGH: Final = int(Nan.HIGH)
 _LOW: Final = int(Nan.LOW)
 # By the registers that an instruction without floats reads: all of them are read as bits.
@@ -116,28 +118,32 @@ _MOST: Final = 1 << 14
 _RUNS: Final[dict[int, tuple[int, ...]]] = {}
 
 
-def steps(block: Block, idle: frozenset[int]) -> list[Step]:
-    """The instructions of a block that are translated."""
+def steps(block: Block, idle: frozenset[int], *, tier: bool = False) -> list[Step]:
+    """The instructions of a block that are translated, by the optimising tier or the rules."""
     last = block.last
     ends = traits(last).ends_block
     return [
-        _step(ins, not (ends and ins is last))
+        _step(ins, not (ends and ins is last), tier)
         for ins in block.instructions
         if ins.offset not in idle
     ]
 
 
-def _step(ins: Instruction, movable: bool) -> Step:
+def _step(ins: Instruction, movable: bool, tier: bool) -> Step:
     writes = tracked(ins.writes)
     words = _words(ins, "Rd")
-    if is_plain(ins):
+    parts = halves_of(ins) if tier else None
+    if parts is not None:
+        return _parts(ins, movable, writes, words, parts)
+    roles = moved(ins, tier=tier)
+    if is_plain(ins) and not roles:
         bits = _as_bits(tracked(ins.reads))
         return Step(
             ins, bits, (), (), writes, ins.guard.is_true, movable, NOTHING, 0, words, (), (), None,
             (), False,
         )  # fmt: skip
-    kind, roles, carried = int(made(ins)), moved(ins), carries(ins)
-    reads, copied = _reads(ins, roles)
+    kind, carried = int(made(ins, tier=tier)), carries(ins)
+    reads, copied = _reads(ins, roles, tier)
     origin: tuple[int, ...] = ()
     for role in roles:
         origin += _words(ins, role)
@@ -169,14 +175,40 @@ def _step(ins: Instruction, movable: bool) -> Step:
     )  # fmt: skip
 
 
+def _parts(
+    ins: Instruction,
+    movable: bool,
+    writes: tuple[int, ...],
+    words: tuple[int, ...],
+    parts: tuple[Part, Part],
+) -> Step:
+    """An instruction that moves halves: it reads others than those as bits."""
+    copies = tuple([_part(ins, part) for part in parts])
+    halves = {source for (source,) in copies if isinstance(source, int)}
+    reads = [(r, _DIRTY & ~_HALVES if r in halves else _DIRTY) for r in tracked(ins.reads)]
+    return Step(
+        ins, tuple(reads), tuple(halves), (), writes, ins.guard.is_true, movable, PARTS, 0, words,
+        copies, (), None, (), False,
+    )  # fmt: skip
+
+
+def _part(ins: Instruction, part: Part) -> tuple[int | Value]:
+    """Where a half comes from."""
+    if isinstance(part, int):
+        free = part & 0x7FFF > 0x7C00 and part != 0x7FFF
+        return (Value(int(Nan.FREE16) if free else 0),)
+    (register,) = _words(ins, part[0]) or (None,)
+    return (UNKNOWN if register is None else register,)
+
+
 def _reads(
-    ins: Instruction, copies: tuple[str, ...]
+    ins: Instruction, copies: tuple[str, ...], tier: bool
 ) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
     """The registers that are read as bits, and those that are moved, of the roles ``copies``."""
     read = tracked(ins.reads)
     if not read:
         return (), ()
-    roles, no_effect = numeric(ins)
+    roles, no_effect = numeric(ins, tier=tier)
     if not roles and not copies:
         return _as_bits(read), ()
     blind = int(no_effect)
@@ -247,6 +279,6 @@ def _constant(ins: Instruction, role: str) -> Value:
 
 
 __all__ = [
-    "COPY", "DOUBLE", "HALVES", "NOTHING", "NUMBER", "SINGLE", "UNKNOWN", "Makers", "State", "Step",
-    "Value", "steps", "union",
+    "COPY", "DOUBLE", "HALVES", "NOTHING", "NUMBER", "PARTS", "SINGLE", "UNKNOWN", "Makers",
+    "State", "Step", "Value", "steps", "union",
 ]  # fmt: skip

@@ -289,7 +289,7 @@ class Blocks:
     def _compute(self, ins: Instruction, guard: Guard) -> None:
         """An instruction by its semantics."""
         d = self.lane.d
-        kind = made(ins)
+        kind = made(ins, tier=True)
         exact = ins.offset in self.nans.exact
         if kind & WIDE:
             d.any_nan, d.payloads = not exact, exact

@@ -20,7 +20,7 @@ from sassxlate.lowering.convergence.plan import make_plan
 from sassxlate.lowering.idioms.inline import replaced_inline
 from sassxlate.lowering.idioms.replaced import replaced as with_quotients
 from sassxlate.lowering.nans.bits import nan_bits
-from sassxlate.lowering.nans.reads import routines_in
+from sassxlate.lowering.nans.reads import of_brains, routines_in
 from sassxlate.lowering.regalloc.allocate import dead_instructions
 from sassxlate.lowering.select.stages import Analysed
 from sassxlate.lowering.select.translated import NOT_READ, Translated, assembly
@@ -66,8 +66,7 @@ def _structured(found: Analysed, rules: Translated, target: Target, *, changed: 
     lanes = _lanes(cfg, rules.kernel, tests)
     changed |= lanes.cfg is not found.cfg  # nvcc's slow ways read registers as bits
     found = replace(found, cfg=lanes.cfg, uniformity=lanes.uniformity)
-    if changed:
-        found = _analysed_again(found)
+    found = _of_tier(found, changed=changed)
 
     def writer(lane: Lane) -> Blocks:
         return Blocks(lane, found.cfg, lanes.facts, lanes.tested)
@@ -80,8 +79,7 @@ def _masked(found: Analysed, rules: Translated, target: Target, *, changed: bool
     if rules.launch.growing_stack:  # LLVM's frame has one size
         raise refused(FLOW, "recursion, whose stack grows with the application's limit")
     found = replace(found, uniformity=analyse(found.cfg))
-    if changed:
-        found = _analysed_again(found)
+    found = _of_tier(found, changed=changed)
     plan = make_plan(found.cfg, found.live, found.uniformity)
     apart = (False,) * len(found.cfg.blocks)
     ordered = bool(plan.latches) or exchanges(found.cfg)[0]
@@ -138,13 +136,21 @@ def _decided(
     return _Lanes(cfg, uniformity, together(cfg, uniformity, tests.votes, tests.agreed))
 
 
-def _analysed_again(found: Analysed) -> Analysed:
-    """What is known of other instructions after some were replaced."""
-    cfg = found.cfg
-    live, unread = liveness(cfg), dead_instructions(cfg)
+def _of_tier(found: Analysed, *, changed: bool) -> Analysed:
+    """What is known of the instructions, some of which may be others than the rules'."""
+    cfg, known = found.cfg, found.nans
+    live, unread = found.live, found.unread
+    if changed:
+        live, unread = liveness(cfg), dead_instructions(cfg)
+    elif not (known.before or known.after or _has_brains(cfg)):
+        return found  # nothing is repaired
     routines = routines_in(found.kernel.callees)
-    nans = nan_bits(cfg, live, unread, routines & set(cfg.functions))
+    nans = nan_bits(cfg, live, unread, routines & set(cfg.functions), tier=True)
     return replace(found, live=live, unread=unread, nans=nans)
+
+
+def _has_brains(cfg: Cfg) -> bool:
+    return any(of_brains(ins) for block in cfg.blocks for ins in block.instructions)
 
 
 def _written(

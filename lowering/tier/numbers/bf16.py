@@ -14,6 +14,9 @@ is one instruction:
   number, and binary32 rounds by at most 2^-16 of it: it does not come to the middle.
 
 A product and a sum at once has no such bound: 16 bits of the product may be the middle itself.
+
+A NaN that such an operation gives is a quiet one of its operands', or AMD's own, 0x7fc00000 with
+either sign.  Its lower half is 0, as the operands' are, so rounding carries nothing into the upper.
 """
 
 from __future__ import annotations
@@ -27,7 +30,13 @@ _ONE, _MINUS_ZERO = 0x3F80, 0x8000
 
 
 class BrainFloats(Flushing):
-    """The part of the domain that knows bf16 (:mod:`disasm.sass.semantics.arithmetic.bfloat`)."""
+    """The part of the domain that knows bf16 (:mod:`disasm.sass.semantics.arithmetic.bfloat`).
+
+    ``any_nan``: a NaN result may be any NaN: its bits are not observed before they are repaired
+    (:mod:`sassxlate.lowering.nans.bits`).
+    """
+
+    any_nan = False
 
     def bf16_fma(self, a: Val, b: Val, c: Val) -> Val | None:
         """a * b + c; None if it is no product or sum alone."""
@@ -38,11 +47,14 @@ class BrainFloats(Flushing):
             out = self.fadd(q if a.const == _ONE else p, r, IEEE)
         else:
             return None
-        return self.bf16_nearest(out)
+        return self._rounded_half(out) if self.any_nan else self.bf16_nearest(out)
 
     def bf16_nearest(self, a: Val) -> Val:
         """A binary32 number as the nearest bf16; a NaN becomes 0x7fff."""
-        a = self.canonical_single(a, stand_ins.BF16_NAN)
+        return self._rounded_half(self.canonical_single(a, stand_ins.BF16_NAN))
+
+    def _rounded_half(self, a: Val) -> Val:
+        """The same of a number, or of a NaN whose lower half is 0, which stays a NaN."""
         odd = self.and_(self.lshr(a, self.const(16, 32)), self.const(1, 32))
         # Above the middle, or at it and odd, it carries.  An infinity stays one, and so does a NaN.
         carried = self.add(self.add(a, odd), self.const(0x7FFF, 32))

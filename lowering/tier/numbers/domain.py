@@ -48,14 +48,12 @@ _MAGNITUDE = {16: 0x7FFF, 32: 0x7FFFFFFF, 64: (1 << 63) - 1}
 class LaneDomain(BrainFloats):
     """`Domain[Val]` over the current block of a function of one lane.
 
-    ``any_nan``: a NaN result may be any NaN: its bits are not observed before they are repaired
-    (:mod:`sassxlate.lowering.nans.bits`).  ``payloads``: doubles pass on the NaN of an operand.
+    ``payloads``: doubles pass on the NaN of an operand.
     """
 
     def __init__(self, fn: Function, *, avx512: bool = False, seed_offset: int = 0) -> None:
         super().__init__(fn, avx512=avx512, seed_offset=seed_offset)
         self.payloads = True
-        self.any_nan = False
         self._magnitude_of: dict[str, Val] = {}
         self._nan_test_of: dict[str, Val] = {}
         self._exponent_of: dict[str, Val] = {}

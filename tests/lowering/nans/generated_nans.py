@@ -42,13 +42,32 @@ _READERS = (
     "LEA {d}, {r}, {q}, 0x2", "POPC {d}, {r}", "VOTE.ANY R6, PT, PT", "F2I.NTZ {d}, {r}",
 )  # fmt: skip
 
+# Of chains: what makes a NaN, what moves it, and what reads it.
+_MAKERS = (
+    "HFMA2.BF16_V2 {d}, {r}, {q}, {q}", "HFMA2.BF16_V2 {d}, {r}, {q}.H1_H1, -RZ.H0_H0",
+    "HFMA2.BF16_V2 {d}, {r}, -{q}.H0_H0, -RZ.H0_H0", "HMUL2 {d}, {r}, {q}", "FADD {d}, {r}, {q}",
+)  # fmt: skip
+_MOVES = (
+    "PRMT {d}, RZ, 0x7610, {r}", "PRMT {d}, RZ, 0x5410, {r}", "PRMT {d}, {r}, 0x5410, {q}",
+    "PRMT {d}, {r}, 0x7632, {r}", "PRMT {d}, {r}, 0x3210, {q}", "PRMT {d}, {r}, 0x2143, {q}",
+    "IMAD.U32 {d}, {r}, 0x10000, RZ", "SHF.L.U32 {d}, {r}, 0x10, RZ",
+    "SHF.R.U32.HI {d}, RZ, 0x10, {r}", "LOP3.LUT {d}, {r}, 0xffff0000, RZ, 0xc0, !PT",
+    "LOP3.LUT {d}, {r}, 0xffff, RZ, 0xc0, !PT", "SHFL.BFLY PT, {d}, {r}, 0x1, 0x1f",
+    "MOV {d}, {r}", "{g}MOV {d}, {q}", "{g}FADD {d}, {q}, {q}", "ISETP.LT.AND {p}, PT, {q}, RZ, PT",
+)  # fmt: skip
+_ENDS = (
+    "FADD {d}, {r}, {q}", "FADD {d}, {r}, {q}", "HADD2 {d}, {r}, {q}", "IADD3 {d}, {r}, {q}, RZ",
+    "HFMA2.BF16_V2 {d}, {r}, {q}, -RZ.H0_H0", "F2F.F64.F32 R22, {r}", "MOV {d}, {r}",
+)  # fmt: skip
+
 
 class Writer(generated.Writer):
+    kinds: tuple[tuple[str, ...], ...] = (_SINGLES, _SINGLES, _HALVES, _READERS)
+
     def operation(self) -> None:
         a, b, c, d = (self.value() for _ in range(4))
         signs = [self.rng.choice(("{}", "{}", "-{}", "|{}|")).format(x) for x in (a, b, c)]
-        kinds = (_SINGLES, _SINGLES, _HALVES, _READERS)
-        form = self._on_this(self.rng.choice(self.rng.choice(kinds)))
+        form = self._on_this(self.rng.choice(self.rng.choice(self.kinds)))
         if self.rng.random() < 0.1:
             self.doubled(d, a)
             return
@@ -82,7 +101,32 @@ class Writer(generated.Writer):
         return p
 
 
-def of_seed(seed: int, arch: int) -> Prepared:
+class Chains(Writer):
+    """Straight code: results of halves and binary32 that are moved about and read in one way each.
+    Only that reading decides whether a NaN's bits matter."""
+
+    def body(self, depth: int, regions: tuple[tuple[int, str], ...], most: int) -> None:
+        for _ in range(12):
+            self.chain()
+
+    def together(self, k: int) -> None:
+        """Shuffles are among the moves."""
+
+    def chain(self) -> None:
+        guard = f"@{self.pred()} "
+        p = guard.strip("@! ") if self.rng.random() < 0.3 else "P3"
+        known = ["R8", "R9", "R12"]
+        moves = [self.rng.choice(_MOVES) for _ in range(self.rng.randrange(4))]
+        for n, form in enumerate((self.rng.choice(_MAKERS), *moves, self.rng.choice(_ENDS))):
+            made = "R24" if "{g}" in form else f"R{24 + n % 2}"
+            source = self.rng.choice(known) if n == 0 else known[-1]
+            self.put(form.format(d=made, r=source, q=self.rng.choice(known[:3]), g=guard, p=p))
+            if "ISETP" not in form:
+                known.append("R22" if "R22" in form else made)
+        self.put(f"{self.rng.choice(('', guard))}IMAD R10, R10, 0x3, {known[-1]}")
+
+
+def of_seed(seed: int, arch: int, writer: type[Writer] = Writer) -> Prepared:
     """A kernel over special values, two blocks of it."""
     rng = np.random.default_rng(seed)
     grid, block = 2, 96
@@ -92,7 +136,7 @@ def of_seed(seed: int, arch: int) -> Prepared:
         some = rng.choice(np.array(SPECIAL, np.uint32), threads)
         near = some ^ (np.uint32(1) << rng.integers(0, 32, threads).astype(np.uint32))
         words.append(np.where(rng.random(threads) < 0.8, some, near).astype(np.uint32))
-    code = assembled(generated.kernel(seed, arch, Writer), arch)
+    code = assembled(generated.kernel(seed, arch, writer), arch)
     out = np.full(threads * generated.WORDS, 0xABCD, np.uint32)
     cubin = with_code(code, arch, generated.SHARED)
     inputs = (words[0], words[1], out)

@@ -17,6 +17,7 @@ from sassxlate.lowering.emulate.options import CompileOptions
 from sassxlate.lowering.emulate.runner import EmulatedDevice, run_code_object
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.target import DEFAULT, Target
+from sassxlate.lowering.tier.translate import by_tier
 from sassxlate.lowering.trace.interpreter_launch import launch_of, module_images
 from sassxlate.runtime_shim.selftest.contracts.contracts import CONTRACTS, Contract
 from tests.disasm.sass.interpreter import generated
@@ -66,9 +67,12 @@ class Prepared:
         done = run(launch, options or ScheduleOptions(limit=3_000_000))
         return done.device.read(places[2], self.inputs[2].nbytes).view(np.uint32).copy()
 
-    def translated(self, *, strict: bool = False, target: Target = DEFAULT) -> Words:
-        """``out`` after the launch of the translation."""
+    def translated(
+        self, *, strict: bool = False, target: Target = DEFAULT, tier: bool = False
+    ) -> Words:
+        """``out`` after the launch of the translation, by the rules or by the optimising tier."""
         done = translate_kernel(self.cubin, self.name, target=target)
+        code = by_tier(done, target).code_object if tier else done.code_object
         device = EmulatedDevice(1 << 22)
         places = [device.alloc(x.tobytes()) for x in self.inputs]
         params = struct.pack("<QQQi", *places, self.n)
@@ -79,7 +83,7 @@ class Prepared:
         named = {f"bank{number}": place for number, place in banks.items()}
         segment = done.launch.kernarg(params, self.block, self.grid, named, self.shared)
         run_code_object(
-            done.code_object, self.name, self.grid, self.block, segment, device,
+            code, self.name, self.grid, self.block, segment, device,
             CompileOptions(strict=strict), dynamic_lds=self.shared,
         )  # fmt: skip
         return np.frombuffer(device.read(places[2], self.inputs[2].nbytes), np.uint32)
