@@ -10,14 +10,18 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Final
+
+BY_WORD: Final = " BY 32"  # ends the name of a 64-bit division whose divisor's high word is 0
 
 
 @cache
 def known() -> Mapping[str, str]:
     """By digest: FDIV, FRCP, FSQRT, DDIV, DRCP or DSQRT, rounded to nearest, denormals kept, or
-    UDIV64, UREM64, SDIV64 or SREM64, or those of 32 bits, which `inline` looks for."""
+    UDIV64, UREM64, SDIV64 or SREM64, some of them by 32 bits, or those of 32 bits alone, which
+    `inline` looks for."""
     data = json.loads(Path(__file__).with_name("known.json").read_text("utf-8"))
     return {digest: name for name, some in data["digests"].items() for digest in some}
 
 
-__all__ = ["known"]
+__all__ = ["BY_WORD", "known"]

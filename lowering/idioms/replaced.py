@@ -12,9 +12,9 @@ from itertools import chain
 
 from sassxlate.cfg import Cfg, build
 from sassxlate.disasm.containers.values import Kernel
-from sassxlate.disasm.sass.instruction import Imm, Instruction, Operand, Pred, Reg, RegRef
+from sassxlate.disasm.sass.instruction import RZ, Imm, Instruction, Operand, Pred, Reg, RegRef
 from sassxlate.disasm.sass.traits import INTEGER_QUOTIENTS
-from sassxlate.lowering.idioms.known import known
+from sassxlate.lowering.idioms.known import BY_WORD, known
 from sassxlate.lowering.idioms.sites import Finder, Site, Unit
 
 _TRUE = Pred("P", 7)
@@ -53,24 +53,28 @@ def _operation(site: Site, name: str, order: tuple[Unit, ...]) -> Instruction | 
     """FDIV, FSQRT, DDIV, DSQRT or one of 64-bit integers in place of the call."""
     low = site.results[0].index
     words = 1 if name[0] == "F" else 2
-    whole = name in INTEGER_QUOTIENTS  # any two registers
+    mnemonic = name.removesuffix(BY_WORD)
+    whole = mnemonic in INTEGER_QUOTIENTS  # any two registers
     aligned = site.results == tuple(RegRef("R", low + i) for i in range(words))
     if not (aligned or (whole and len(site.results) == 2)):
         return None
     if any(ref.file != "R" for unit in order for ref in unit):
         return None
-    if any(len(unit) != words for unit in order):
+    by_word = name.endswith(BY_WORD)
+    sizes = [words, 1 if by_word else words]
+    if any(len(unit) != size for unit, size in zip(order, sizes, strict=False)):
         return None
     operands: dict[str, Operand] = {"Rd": Reg("R", low, words)}
     if whole:
         operands = _operand("Rd", site.results)
-    mnemonic = name
     if name.endswith("RCP"):
         mnemonic, operands["Ra"] = f"{name[0]}DIV", _ONE[name[0]]
         operands.update(_operand("Rb", order[0]))
     else:
         for role, unit in zip(("Ra", "Rb"), order, strict=False):
             operands.update(_operand(role, unit))
+    if by_word:
+        operands["Rbh"] = Reg("R", RZ)
     named = ", ".join(f"R{unit[0].index}" for unit in order)
     return replace(
         site.call, mnemonic=mnemonic, modifiers=(), guard=_TRUE, operands=operands,

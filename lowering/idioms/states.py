@@ -193,13 +193,14 @@ class _Ends:
     def _target(ins: Instruction, state: State) -> int | None:
         """Where a RET goes, if its register is known."""
         register, disp, label = (ins.get(role) for role in ("Ra", "disp", "target"))
-        if not isinstance(register, Reg) or not ins.has("REL"):
+        if not isinstance(register, Reg) or not (ins.has("REL") or ins.has("ABS")):
             return None
         low = state.graph.value(state.read(RegRef(register.file, register.index)))
         if isinstance(label, Label):
             add = label.target
         else:
-            add = ins.offset + SIZE + (disp.value if isinstance(disp, Imm) else 0)
+            add = disp.value if isinstance(disp, Imm) else 0
+            add += 0 if ins.has("ABS") else ins.offset + SIZE
         return None if low is None else low + add & 0xFFFFFFFF
 
 

@@ -103,6 +103,8 @@ class Lane:
         self.ticks: Val | None = None  # a reading of the clock by the current instruction
         # Registers that lanes without the guard need not keep (:mod:`.old_values`).
         self.lost: frozenset[RegRef] = frozenset()
+        # By slot: the block of the last store of a whole register, and what it stored.
+        self._stored: dict[str, tuple[str, Val]] = {}
 
     # -- registers --------------------------------------------------------------------------------
 
@@ -122,6 +124,9 @@ class Lane:
     def _read(self, file: str, index: int) -> Val:
         name, kind = self.slot(file, index)
         ref = self.fn.emit_new(f"load {kind}, ptr addrspace(5) {name}, align 4")
+        block, value = self._stored.get(name, ("", None))
+        if value is not None and block == self.fn.block:
+            self.d.same_number(ref, value)
         return Val(ref, int(kind[1:]), False)
 
     def named(self, ref: RegRef) -> Val:
@@ -142,12 +147,18 @@ class Lane:
             old = self._read(ref.file, ref.index)
             value = self.d.select(guard, value, old)
         self.fn.do(f"store {kind} {value.ref}, ptr addrspace(5) {name}, align 4")
+        self._stored[name] = self.fn.block, value
 
     def forget(self, some: Iterable[RegRef]) -> None:
         """No value of these registers is read any more."""
         for ref in sorted(some, key=lambda r: (r.file, r.index)):
             name, kind = self.slot(ref.file, ref.index)
             self.fn.do(f"store {kind} poison, ptr addrspace(5) {name}, align 4")
+            self.unknown(name)
+
+    def unknown(self, name: str) -> None:
+        """A slot has another value than :meth:`write` gave it."""
+        self._stored.pop(name, None)
 
     def give(self, role: str, values: Sequence[Val], guard: Guard = None) -> None:
         """Writes a destination of one or more registers."""

@@ -29,6 +29,7 @@ from sassxlate.domain.interface import Fp, Round
 from sassxlate.domain.numpy_lanes import Vec, Vectors, vec
 from sassxlate.lowering.idioms.expressions import Expressions
 from sassxlate.lowering.idioms.inline import Quotient, inline_quotients
+from sassxlate.lowering.idioms.known import BY_WORD
 from sassxlate.lowering.idioms.sites import Finder, Site, Unit
 from sassxlate.lowering.pipeline import build_cfg, link
 from sassxlate.lowering.select.stages import Source
@@ -71,6 +72,8 @@ OPERATIONS: Mapping[str, tuple[str, str]] = {
     "UREM64": ("u64", _wide("rem", "u64")),
     "SDIV64": ("s64", _wide("div", "s64")),
     "SREM64": ("s64", _wide("rem", "s64")),
+    "UDIV64 BY 32": ("u64", _wide("div", "u64")),
+    "UREM64 BY 32": ("u64", _wide("rem", "u64")),
     "UDIV32": ("u32", "div.u32 %x, %a, %b;"),
     "UREM32": ("u32", "rem.u32 %x, %a, %b;"),
     "SDIV32": ("s32", "div.s32 %x, %a, %b;"),
@@ -128,6 +131,8 @@ def source(name: str, shape: str, arch: int) -> str:
     t, do = OPERATIONS[name]
     size = 4 if t[1:] == "32" else 8
     load = f"ld.global.{t} %a, [%pa];\nld.global.{t} %b, [%pb];"
+    if name.endswith(BY_WORD):
+        load = load.replace("u64 %b, [%pb];", "u32 %n, [%pb];\ncvt.u64.u32 %b, %n;")
     real = t[0] == "f"
     add, mul = ("add.rn", "mul.rn") if real else ("add", "mul.lo")
     do += ";" if real else ""
@@ -164,7 +169,8 @@ def graphs(
 
 def sites(ptxas: str, name: str, folder: Path, arches: Sequence[int]) -> Iterator[tuple[str, Site]]:
     """Each site of each kernel, and where it is from."""
-    for place, cfg in graphs(ptxas, name, folder, arches, SHAPES):
+    shapes = SHAPES[:-1] if name.endswith(BY_WORD) else SHAPES  # the last divides by more
+    for place, cfg in graphs(ptxas, name, folder, arches, shapes):
         calls = sum(b.last.mnemonic == "CALL" for b in cfg.blocks)
         finder = Finder(cfg)
         found = list(finder.sites())
@@ -300,6 +306,8 @@ def right(name: str, site: Site, order: tuple[Unit, ...], count: int) -> bool:
     width = 32 if t == "f32" else 64
     real = t[0] == "f"
     sides = [numbers(width, count, seed) if real else whole_numbers(count, seed) for seed in (1, 2)]
+    if name.endswith(BY_WORD):
+        sides[1] = words32(count, 2)
     inputs: dict[int, Vec] = {}
     for unit, bits in zip(order, sides, strict=False):
         for n, ref in enumerate(unit):
@@ -310,7 +318,7 @@ def right(name: str, site: Site, order: tuple[Unit, ...], count: int) -> bool:
             inputs[site.graph.concat(high, low)] = vec(bits, 64)
     if not real:
         got = _joined(computed(site.graph, site.outcome, inputs), count)
-        return bool(np.array_equal(got, divided(name, *sides)))
+        return bool(np.array_equal(got, divided(name.removesuffix(BY_WORD), *sides)))
     a, b = (side.view(np.float32 if width == 32 else np.float64) for side in sides)
     with np.errstate(all="ignore"):
         wanted = a / b if name.endswith("DIV") else 1 / a if name.endswith("RCP") else np.sqrt(a)
@@ -330,14 +338,15 @@ def found_by(ptxas: str, name: str, known: dict[str, str], arches: Sequence[int]
     """The operation by digest, with those of one more assembler."""
     out = dict(known)
     t, do = OPERATIONS[name]
-    size, two = (1 if t == "f32" else 2), "%b" in do
+    size = 1 if t == "f32" else 2
+    sizes = [size, 1 if name.endswith(BY_WORD) else size][: 1 + ("%b" in do)]
     with tempfile.TemporaryDirectory() as made:
         for place, site in sites(ptxas, name, Path(made), arches):
             digests = list(site.digests())
             if any(out.get(d) == name for d, _ in digests):
                 continue
             for digest, order in digests:
-                if len(order) != 1 + two or any(len(u) != size for u in order):
+                if [len(unit) for unit in order] != sizes:
                     continue
                 if right(name, site, order, 400 if t == "f64" else 4000):
                     out[digest] = name

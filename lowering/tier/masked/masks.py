@@ -158,6 +158,7 @@ class Masks:
             self._known.add(name)
             lane.fn.entry.append(f"  {name} = alloca {kind}, align 4, addrspace(5)")
         lane.fn.do(f"store {kind} {value.ref}, ptr addrspace(5) {name}, align 4")
+        lane.unknown(name)
         lane.elsewhere[ref.file, ref.index] = name
 
     def shared(self, refs: list[RegRef], mask: Val, write: Callable[[], None]) -> None:

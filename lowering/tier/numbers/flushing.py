@@ -68,6 +68,11 @@ class Flushing(Vectors):
         self.no_denormal.add(out.ref)
         return out
 
+    def same_number(self, ref: str, value: Val) -> None:
+        """``ref`` is that value, read from where it was stored."""
+        if value.ref in self.no_denormal:
+            self.no_denormal.add(ref)
+
     def of_half(self, value: Val) -> None:
         """A half as a wider number."""
         self._halves.add(value.ref)

@@ -7,6 +7,15 @@ extern "C" __global__ void udiv(const u64 *a, const u64 *b, u64 *o) { LANE; o[i]
 extern "C" __global__ void urem(const u64 *a, const u64 *b, u64 *o) { LANE; o[i] = a[i] % b[i]; }
 extern "C" __global__ void sdiv(const s64 *a, const s64 *b, s64 *o) { LANE; o[i] = a[i] / b[i]; }
 extern "C" __global__ void srem(const s64 *a, const s64 *b, s64 *o) { LANE; o[i] = a[i] % b[i]; }
+// By 32 bits: the divisor's high word is 0.
+extern "C" __global__ void udiv_word(const u64 *a, const u64 *b, u64 *o) {
+    LANE;
+    o[i] = a[i] / (unsigned)b[i];
+}
+extern "C" __global__ void urem_word(const u64 *a, const u64 *b, u64 *o) {
+    LANE;
+    o[i] = a[i] % (unsigned)b[i];
+}
 // Operands that are sums, two divisions that share nvcc's function.
 extern "C" __global__ void sums(const u64 *a, const u64 *b, u64 *o) {
     LANE;

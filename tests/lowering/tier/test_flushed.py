@@ -3,6 +3,7 @@ without it or does not see the mode."""
 
 from __future__ import annotations
 
+import re
 import struct
 import subprocess
 from itertools import product
@@ -21,6 +22,7 @@ from sassxlate.lowering.emulate.runner import EmulatedDevice, run_code_object
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.target import DEFAULT
 from sassxlate.lowering.tier.translate import by_tier, module_text
+from tests.disasm.sass.interpreter.launches import Prepared, assembled, with_code
 
 SOURCE = r"""
 extern "C" __global__ void flushed(const float *a, const float *b, float *o) {
@@ -220,3 +222,33 @@ def test_bf16_is_not_flushed(tmp_path: Path) -> None:
     known = ~(np.isnan(x.view(np.float32)) | np.isnan(y.view(np.float32)))
     assert (x[known] & np.uint32(0x7F800000) == 0).any()
     assert np.array_equal(out[known], _least(x, y)[known])
+
+
+_STORED = """
+S2R R0, SR_TID.X ;
+ULDC.64 UR4, c[0x0][0x118] ;
+MOV R6, 0x4 ;
+IMAD.WIDE R2, R0, R6, c[0x0][0x160] ;
+LDG.E R4, [R2.64] ;
+IMAD.WIDE R2, R0, R6, c[0x0][0x170] ;
+FMUL.FTZ R8, R4, R4 ;
+FADD.FTZ R8, R8, -R4 ;
+{between}STG.E [R2.64], R8 ;
+EXIT ;
+"""
+
+
+@pytest.mark.parametrize("denormal", [False, True])
+def test_a_nan_that_is_stored(*, denormal: bool) -> None:
+    """v_max3_f32 repairs what the mode flushed, but not what may be another's denormal number."""
+    between = "ISETP.GT.AND P0, PT, R0, 0x3, PT ;\n@P0 MOV R8, 0x1 ;\n" if denormal else ""
+    cubin = with_code(assembled(_STORED.format(between=between), 80), 80)
+    text = module_text(translate_kernel(cubin, "divergent_if"), DEFAULT)
+    assert (re.search(r"select i1 [^,]*, i32 2147483647,", text) is not None) == denormal
+    given = [0x7F800000, 0x00000001, 0x7FC00001, 0x3F000000, *[0x3F800000, 0xFFC12345] * 14]
+    words = np.array(given, np.uint32)
+    prepared = Prepared(cubin, "divergent_if", (1, 1, 1), (32, 1, 1), (words, words, words), 0)
+    out = prepared.translated(tier=True)
+    assert np.array_equal(out, prepared.interpreted())
+    assert list(out[:3]) == [0x7FFFFFFF, 0, 0x7FFFFFFF]
+    assert set(out[4:]) == ({1} if denormal else {0, 0x7FFFFFFF})
