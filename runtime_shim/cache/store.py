@@ -5,9 +5,10 @@ Layout under the directory: ``module/<tag>/`` manifests, section images and cubi
 the emulated device, ``verdict/<tag>/`` verdicts of the verifier, ``run/records/`` which kernels
 applications used, ``tmp/`` images on their way to the service.  Every file is written whole and
 never changed, so a reader needs no lock; a reader that finds a file gone asks the service again.
+The exception is ``host/<tag>/<key>.warm``, to which runs append bytes: only its size matters.
 
-The files are executed: others must not be able to write them (:mod:`.trusted`), and each ends
-with a seal, a checksum of its name and content, so that a damaged one is made again.
+The files are executed: others must not be able to write them (:mod:`.trusted`), and each other
+one ends with a seal, a checksum of its name and content, so that a damaged one is made again.
 """
 
 from __future__ import annotations

@@ -152,13 +152,16 @@ bool read_all(int fd, std::string &out, size_t limit) {
 
 }  // namespace
 
-int open_trusted(const std::string &path, std::string &why) {
+namespace {
+
+// As open_trusted, for other ways to open; a file that is made is this user's alone.
+int open_in_trusted(const std::string &path, int flags, std::string &why) {
   size_t slash = path.rfind('/');
   std::string name = base_name(path);
   Descriptor folder(walk(slash == std::string::npos ? "." : path.substr(0, slash + 1), why));
   if (folder.get() < 0) return -1;
   // Non-blocking: the path may be a pipe.
-  Descriptor file(openat(folder.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  Descriptor file(openat(folder.get(), name.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600));
   struct stat st;
   if (file.get() < 0) {
     if (errno == ELOOP) why = path + " is a link";
@@ -169,6 +172,25 @@ int open_trusted(const std::string &path, std::string &why) {
   else if (st.st_uid != geteuid() && st.st_uid != 0) why = path + owned_by(st.st_uid);
   else if (st.st_mode & 022) why = path + writable(st.st_mode);
   return why.empty() ? file.release() : -1;
+}
+
+}  // namespace
+
+int open_trusted(const std::string &path, std::string &why) { return open_in_trusted(path, O_RDONLY, why); }
+
+bool append_trusted(const std::string &path, const std::string &bytes, size_t limit) {
+  std::string why;
+  Descriptor file(open_in_trusted(path, O_WRONLY | O_APPEND | O_CREAT, why));
+  struct stat st;
+  return file.get() >= 0 && fstat(file.get(), &st) == 0 && static_cast<uint64_t>(st.st_size) + bytes.size() <= limit &&
+         write(file.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
+}
+
+size_t trusted_size(const std::string &path) {
+  std::string why;
+  Descriptor file(open_trusted(path, why));
+  struct stat st;
+  return file.get() >= 0 && fstat(file.get(), &st) == 0 ? static_cast<size_t>(st.st_size) : 0;
 }
 
 bool trusted_directory(const std::string &path, std::string &why) {

@@ -30,6 +30,13 @@ bool sealed_size(const std::string &name, const uint8_t *data, size_t size, size
 // first.  False if it is missing, damaged or not trusted; the last is reported once on standard error (SX0912).
 bool read_sealed(const std::string &path, std::string &out, size_t limit);
 
+// Adds bytes to such a file that has no seal, made where it is missing, unless it would have more than `limit` then; false
+// if they were not added.
+bool append_trusted(const std::string &path, const std::string &bytes, size_t limit);
+
+// The size of such a file; 0 if it is missing or not trusted.
+size_t trusted_size(const std::string &path);
+
 // A read-only view of a file of the cache, under the same conditions.
 class MappedFile {
  public:

@@ -259,6 +259,12 @@ bool cached_part(const CodeObject &code, const KernelInfo &kernel, std::string &
          open_image(place.path, place.key, kernel.name, config().strict, image, why, true);
 }
 
+std::string warmth_path(const CodeObject &code, const KernelInfo &kernel, const std::string &part) {
+  std::string why;
+  Place place;
+  return place_of(code, kernel, place, why, part) ? place.beside("warm") : "";
+}
+
 bool better_image(const CodeObject &code, const KernelInfo &kernel, const std::string &part, HostImage &image) {
   std::string why;
   Place place;

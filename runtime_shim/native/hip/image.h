@@ -29,6 +29,10 @@ bool cached_image(const CodeObject &code, const KernelInfo &kernel, HostImage &i
 // The partial image that was made last, if the cache has it; `part`: the blocks that had been entered then.
 bool cached_part(const CodeObject &code, const KernelInfo &kernel, std::string &part, HostImage &image);
 
+// The cache's file of how warm the kernel became in earlier runs (tiers.cpp) with the baseline's code, or with the partial image
+// of `part`; empty without a cache.
+std::string warmth_path(const CodeObject &code, const KernelInfo &kernel, const std::string &part);
+
 // Has it built for a kernel that runs meanwhile: nothing is reported, and an error is only that it is not there.  `part`:
 // the blocks that have been entered, or empty for all of the kernel.
 bool better_image(const CodeObject &code, const KernelInfo &kernel, const std::string &part, HostImage &image);

@@ -51,6 +51,8 @@ struct Function {
   std::atomic<bool> runs{false};
   std::atomic<uint64_t> executed{0};  // instructions, by the baseline's code
   std::atomic<uint64_t> hot{0};       // from how many on the compiler is asked; 0: never (again)
+  std::atomic<uint64_t> warm{0};      // from how many on the cache is told; 0: never (again)
+  std::string warmth;                 // the file that the cache is told in
   // Of the baseline's blocks, not 0 for those that have been entered, where nothing else counts that; none of small kernels.
   std::unique_ptr<uint8_t[]> marks;
   std::atomic<bool> partial{false};                // whether `image`, which may be read under the mutex alone, is partial

@@ -5,6 +5,7 @@
 #include "log.h"
 #include "state.h"
 #include "threads.h"
+#include "trusted.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -16,6 +17,10 @@ namespace {
 // The compiler takes about 0.4 ms of CPU time an instruction, on a processor that may be idle; its code then saves about
 // 0.6 ns of each that a wave executes.
 constexpr uint64_t kHot = 100000;  // executed, for each instruction of the kernel
+
+// Runs may be too short to make a kernel hot, each of them: a file of the cache has a byte for each of so many parts of kHot
+// that they have executed.
+constexpr unsigned kParts = 32;
 
 // A kernel is compiled at most so often without the blocks that were not entered, then as a whole.
 constexpr unsigned kPartialVersions = 4;
@@ -45,8 +50,35 @@ void run_image(Function &function) {
   function.partial.store(function.image.partial, std::memory_order_relaxed);
 }
 
+uint64_t part_of_hot(const Function &function) {
+  return kHot * std::max(function.baseline.instructions, 1u) / kParts;
+}
+
+// Counts from now on for the baseline's code, or for what is left out of the partial image of `part`.
+void begin_counting(Function &function, const std::string &part) {
+  const uint64_t now = function.executed.load();
+  function.warmth = warmth_path(*function.module->code, *function.info, part);
+  const uint64_t before = function.warmth.empty() ? 0 : std::min<uint64_t>(trusted_size(function.warmth), kParts);
+  function.warm.store(function.warmth.empty() ? 0 : now + part_of_hot(function));
+  function.hot.store(std::max<uint64_t>(now + part_of_hot(function) * (kParts - before), 1));
+}
+
+void tell_cache(Function &function, uint64_t executed) {
+  std::string path, parts;
+  {
+    std::lock_guard<std::mutex> guard(function.mutex);
+    const uint64_t warm = function.warm.load();
+    if (!warm || executed < warm) return;  // another worker has told it, or other code counts now
+    const uint64_t more = (executed - warm) / part_of_hot(function) + 1;
+    parts.assign(more, '.');
+    function.warm.store(warm + more * part_of_hot(function));
+    path = function.warmth;
+  }
+  append_trusted(path, parts, kParts);
+}
+
 // Counters of one kernel are one file, whichever code counts.
-void take(Function &function, HostImage &better) {
+void take(Function &function, HostImage &better, const std::string &part) {
   HostImage &image = function.image;
   if (image.code) {
     function.former.push_back(std::make_unique<HostImage>());
@@ -60,7 +92,8 @@ void take(Function &function, HostImage &better) {
   image.partial = better.partial;
   better.code = nullptr;
   better.counts = Counts();
-  if (image.partial) function.hot.store(function.executed.load() + kHot * function.baseline.instructions);
+  function.warm.store(0);
+  if (image.partial) begin_counting(function, part);
   run_image(function);
 }
 
@@ -86,9 +119,9 @@ std::string entered(const Function &function) {
   return all ? "" : text;
 }
 
-void take_better(Function &function, HostImage &better) {
+void take_better(Function &function, HostImage &better, const std::string &part) {
   std::lock_guard<std::mutex> guard(function.mutex);
-  take(function, better);
+  take(function, better, part);
 }
 
 // The partial image of an earlier run; the blocks that had been entered when it was made count as entered.
@@ -99,7 +132,7 @@ bool take_cached_part(Function &function) {
   HostImage better;
   better.counts = function.baseline.counts;
   const bool found = cached_part(*function.module->code, *function.info, entered, better);
-  if (found) take(function, better);
+  if (found) take(function, better, entered);
   better.counts = Counts();
   if (!found || !function.marks) return found;
   for (size_t n = 0; n < blocks.size() && n / 4 < entered.size(); ++n) {
@@ -127,7 +160,7 @@ void improve() {
     const std::string part = entered(*next.function);
     bool done = better_image(*next.module->code, *next.function->info, part, better);
     next.function->partial_versions += !part.empty();
-    if (done) take_better(*next.function, better);
+    if (done) take_better(*next.function, better, part);
     better.counts = Counts();
   }
 }
@@ -170,7 +203,7 @@ void first_code(Function &function) {
   std::string why;
   if (tier != Tier::Llvm && copy_baseline(function, tier == Tier::Baseline, why)) {
     if (tier == Tier::Auto && take_cached_part(function)) return;
-    if (tier == Tier::Auto) function.hot.store(kHot * function.baseline.instructions);
+    if (tier == Tier::Auto) begin_counting(function, "");
     function.entry.store(function.baseline.entry, std::memory_order_release);
     return;
   }
@@ -188,7 +221,13 @@ namespace {
 void count(const Launch &launch, uint64_t instructions) {
   Function &function = *launch.function;
   uint64_t hot = function.hot.load(std::memory_order_relaxed);
-  if (!hot || function.executed.fetch_add(instructions, std::memory_order_relaxed) + instructions < hot) return;
+  if (!hot) return;
+  const uint64_t executed = function.executed.fetch_add(instructions, std::memory_order_relaxed) + instructions;
+  if (executed < hot) {
+    const uint64_t warm = function.warm.load(std::memory_order_relaxed);
+    if (warm && executed >= warm) tell_cache(function, executed);
+    return;
+  }
   if (!function.hot.exchange(0)) return;  // another worker has asked
   Queue &q = queue();
   std::lock_guard<std::mutex> guard(q.mutex);

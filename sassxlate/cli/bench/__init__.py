@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import click
 
-from sassxlate.cli.bench import applications, codegen, engines, figures, hybrid, peers, programs
+from sassxlate.cli.bench import (
+    applications,
+    beside,
+    codegen,
+    engines,
+    figures,
+    hybrid,
+    peers,
+    programs,
+)
 from sassxlate.cli.grammar import Group
 
 
@@ -23,6 +32,7 @@ for _one in (
     applications.command,
     codegen.command,
     engines.command,
+    beside.command,
     hybrid.command,
 ):
     command.add_command(_one)

@@ -316,3 +316,57 @@ def test_a_known_verdict_is_not_asked_for_again(
     done = script(body, SASSXLATE_STRICT="1")
     assert (done.stdout, done.stderr) == ("0 0\n", "")
     assert [r.get("quick") for r in stopping.asked("compile")] == [True]
+
+
+_SHORT = """
+m = hip.load(open({path!r}, 'rb').read()); out = hip.malloc(4 * 256 * 90)
+f = hip.function(m, 'reverse')
+for i in range(80):
+    assert hip.launch(f, 90, 256, struct.pack('<QQ', out, 0)) == 0
+print(hip.words(out, 256) == list(range(255, -1, -1)))
+end = time.time() + {wait}
+while time.time() < end and not os.path.exists({made!r}):
+    time.sleep(0.01)
+"""
+
+
+def _warmth(tmp_path: Path, code_object: Path) -> Path:
+    folder = tmp_path / "cache" / "host" / "tiered"
+    folder.mkdir(parents=True)
+    return folder / f"{host_key(code_object.read_bytes(), 'reverse', False)}.warm"
+
+
+def test_short_runs_together_make_a_kernel_hot(
+    script: Script,
+    tiered: TieredService,
+    code_object: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each executes 0.58 of what makes a kernel hot, which is 18 of 32 parts: the second begins
+    with those, and adds 13 before the compiler is asked."""
+    warmth, asked = _warmth(tmp_path, code_object), tmp_path / "asked"
+
+    def note(service: object, request: object) -> dict[str, Any]:
+        asked.touch()
+        return _refused(service, request)
+
+    monkeypatch.setattr(CompilingService, "_answer", note)
+    for wait, size, compiled in ((0, 18, 0), (20, 31, 1)):
+        body = _SHORT.format(path=str(code_object), made=str(asked), wait=wait)
+        done = script(body, SASSXLATE_TIER="auto")
+        assert (done.stdout, done.stderr) == ("True\n", "")
+        assert (warmth.stat().st_size, len(tiered.asked("compile"))) == (size, compiled)
+    assert warmth.stat().st_mode & 0o777 == 0o600
+
+
+def test_how_warm_a_kernel_is_goes_through_no_link(
+    script: Script, tiered: TieredService, code_object: Path, tmp_path: Path
+) -> None:
+    warmth, other = _warmth(tmp_path, code_object), tmp_path / "other"
+    other.write_bytes(bytes(64))
+    warmth.symlink_to(other)
+    done = script(_SHORT.format(path=str(code_object), made="/", wait=0), SASSXLATE_TIER="auto")
+    assert (done.stdout, done.stderr) == ("True\n", "")
+    assert other.read_bytes() == bytes(64)
+    assert not tiered.asked("compile")
