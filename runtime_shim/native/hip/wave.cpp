@@ -342,6 +342,7 @@ void wave_body(Fiber *fiber) {
       wave = next;
       if (launch.runs) begin_run(group, launch, *wave);
       launch.function->entry.load(std::memory_order_acquire)(&wave->regs);
+      clear_upper_halves();
       if (group.run) end_run(group, *(wave = group.end - 1));
       else if (launch.runs) wave = static_cast<Wave *>(fiber->user);
       next = follow(group, launch, *wave);

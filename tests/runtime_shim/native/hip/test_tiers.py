@@ -370,3 +370,40 @@ def test_how_warm_a_kernel_is_goes_through_no_link(
     assert (done.stdout, done.stderr) == ("True\n", "")
     assert other.read_bytes() == bytes(64)
     assert not tiered.asked("compile")
+
+
+_UPPER_HALVES = """
+#include <stdint.h>
+extern "C" int upper_halves(int (*wait)(), uint64_t *found) {{
+  uint64_t halves[32];
+  int status = wait();
+  asm volatile({text} :: "r"(halves) : "memory");
+  for (int i = 0; i < 32; ++i) *found |= halves[i];
+  return status;
+}}
+"""
+
+
+@pytest.mark.parametrize("tier", ["baseline", "llvm"])
+def test_an_applications_thread_has_no_upper_halves(
+    script: Script, tiered: TieredService, code_object: Path, tmp_path: Path, tier: str
+) -> None:
+    """Waves run in the thread that waits.  Values in the upper halves of its vector registers
+    would make each of its SSE instructions wait for the last one."""
+    text = "".join(rf'"vextractf128 $1, %%ymm{i}, {16 * i}(%0)\n"' for i in range(16))
+    source, made = tmp_path / "halves.cpp", tmp_path / "halves.so"
+    source.write_text(_UPPER_HALVES.format(text=text))
+    subprocess.run(["g++", "-O1", "-shared", "-fPIC", "-o", made, source], check=True)
+    body = (
+        f"m = hip.load(open({str(code_object)!r}, 'rb').read()); x = hip.malloc(4 * 10240)\n"
+        "hip.write(x, struct.pack('<10240f', *(1.5 * i for i in range(10240))))\n"
+        f"halves = ctypes.CDLL({str(made)!r}).upper_halves; found = ctypes.c_uint64()\n"
+        "wait = ctypes.cast(hip.hipDeviceSynchronize, c_void_p)\n"
+        "f, args = hip.function(m, 'saxpy'), struct.pack('<QQQ', x, x, hip.malloc(4 * 10240))\n"
+        "for _ in range(40):\n"
+        "    assert hip.launch(f, 40, 256, args) == 0\n"
+        "    assert halves(wait, byref(found)) == 0\n"
+        "print(hex(found.value))\n"
+    )
+    done = script(body, SASSXLATE_TIER=tier)
+    assert (done.stdout, done.stderr) == ("0x0\n", "")
