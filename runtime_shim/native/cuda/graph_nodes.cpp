@@ -178,8 +178,12 @@ CUresult set_attribute(CUgraphNode handle, int id, const void *value) {
   if (!value || id <= 0) return CUDA_ERROR_INVALID_VALUE;
   memcpy(attribute.value.bytes, value, sizeof attribute.value.bytes);
   const unsigned *cluster = attribute.value.cluster;
-  if (id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION && (cluster[0] > 1 || cluster[1] > 1 || cluster[2] > 1))
-    return refuse("a graph kernel node with clusters");
+  const bool clusters = id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION || id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION;
+  if (clusters && (cluster[0] > 1 || cluster[1] > 1 || cluster[2] > 1)) return refuse("a graph kernel node with clusters");
+  const bool updatable = id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE;
+  if (updatable && attribute.value.updatable.updatable) return refuse("a device-updatable graph node");
+  if (!clusters && !updatable && id != CU_LAUNCH_ATTRIBUTE_COOPERATIVE && !is_hint(id))
+    return refuse("an attribute of a graph kernel node that is not known here");
   return get(handle, NodeType::Kernel, value, [&](GraphNode &node) {
     if (id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) node.work.kernel.shape.cooperative = attribute.value.cooperative != 0;
     node.work.attributes[id].assign(attribute.value.bytes, attribute.value.bytes + sizeof attribute.value.bytes);

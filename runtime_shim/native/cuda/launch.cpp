@@ -178,14 +178,29 @@ CUresult read_attributes(const void *handle, const CUlaunchConfig &config, Shape
         if (attribute.value.updatable.updatable) return refuse("a device-updatable graph node");
         break;
       default:
-        // Access windows, policies, priorities, serialization: hints, or freedom that we do not take.
-        break;
+        if (!is_hint(attribute.id)) return refuse("a launch attribute that is not known here");
     }
   }
   return CUDA_SUCCESS;
 }
 
 }  // namespace
+
+bool is_hint(int attribute) {
+  switch (attribute) {
+    case CU_LAUNCH_ATTRIBUTE_IGNORE:
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+    case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING: return true;
+    default: return false;
+  }
+}
 
 std::vector<void *> KernelCall::pointers() const {
   std::vector<void *> all;
@@ -261,7 +276,7 @@ SX_API cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void 
     CUresult result = read_attributes(function, *config, shape, events);
     if (result == CUDA_SUCCESS) result = launch(function, shape, params, extra);
     for (CUevent event : events)
-      if (result == CUDA_SUCCESS && event) result = SX_HIP(hipEventRecord, to_hip(event), to_hip(shape.stream));
+      if (result == CUDA_SUCCESS && event) result = record_event(event, shape.stream);
     return result;
   });
 }

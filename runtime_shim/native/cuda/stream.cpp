@@ -233,6 +233,8 @@ CUresult stream_query(CUstream stream) {
 
 }  // namespace
 
+CUresult sx::record_event(CUevent event, CUstream stream) { return record(event, stream, 0); }
+
 CUresult sx::memory_operation(const CUstreamBatchMemOpParams &o, CUstream stream) {
   switch (o.operation) {
     case kWait32:

@@ -224,12 +224,20 @@ void set_axis(Axis &axis, int mode, bool normalized, bool layered) {
   axis.clamp = mask(!periodic && mode != 3);  // without normalised coordinates nothing repeats
 }
 
-// binary32 to binary16 and back, towards 0.  A NaN is the largest number of its sign, but a NaN to a filter (measured).
+// A NaN of which a half may keep other bits: 0xffc00000 is known to become 0xfe00, and 0x7f800001 0x7c01 (measured), not
+// whether it is the bits that are cut off, or none being left, that sets the last one.
+bool is_unknown_half(float value) {
+  uint32_t word = bits(value);
+  return std::isnan(value) && word & 0x1fff && word & 0x7fe000;
+}
+
+// binary32 to binary16 and back, towards 0.  A NaN stays one, of its sign and first bits; a filter's loses both (measured).
 uint32_t as_half(float value, bool linear) {
   uint32_t word = bits(value), sign = word & 0x80000000;
   float size = bits_to_float(word & 0x7fffffff);
   if (std::isinf(size)) return word;
   if (linear && std::isnan(size)) return 0x7fffe000;
+  if (std::isnan(size)) return (word & ~0x1fffu) | (word & 0x7fe000 ? 0 : 0x2000);
   if (!(size < 65504.0f)) return sign | 0x477fe000;
   if (size < 0x1p-14f) return sign | bits(std::floor(size * 0x1p24f) * 0x1p-24f);
   return word & ~0x1fffu;
@@ -303,6 +311,9 @@ CUresult create_texture(unsigned long long *object, const CUDA_RESOURCE_DESC *re
     set_axis(d.axis[i], texture->addressMode[i], shape.cube || normalized, shape.layered);
     d.bordered |= d.axis[i].border;
   }
+  if (d.bordered && !linear && format->kind == Channel::Float && format->shift == 1)
+    for (unsigned i = 0; i < d.channels; ++i)
+      if (is_unknown_half(texture->borderColor[i])) return refuse("a border of halves that is a NaN with bits that a half lacks");
   set_values(d, *format, *texture);
   // Of the 8-bit formats; others have no other curve.
   if (texture->flags & CU_TRSF_SRGB && d.kind == kNormalised && format->number == CU_AD_FORMAT_UNSIGNED_INT8) {

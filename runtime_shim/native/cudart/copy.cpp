@@ -231,11 +231,25 @@ SX_API cudaMemcpyAsync_ptsz(void *to, const void *from, size_t size, int kind, C
 }
 
 // With one address space a copy between devices is a copy.
-SX_API cudaMemcpyPeer(void *to, int, const void *from, int, size_t size) {
-  return with_context([&] { return copy_now(to, from, size, kDeviceToDevice); });
+// Whether there are such devices; which of them has the memory, its address says.
+static int devices(int one, int other) {
+  for (int device : {one, other}) {
+    CUdevice handle = 0;
+    if (int error = driver().cuDeviceGet(&handle, device)) return error == kInvalidValue ? static_cast<int>(kInvalidDevice) : error;
+  }
+  return kSuccess;
 }
-SX_API cudaMemcpyPeerAsync(void *to, int, const void *from, int, size_t size, CUstream stream) {
-  return with_context([&] { return copy_later(to, from, size, kDeviceToDevice, stream); });
+SX_API cudaMemcpyPeer(void *to, int target, const void *from, int source, size_t size) {
+  return with_context([&] {
+    int error = devices(target, source);
+    return error ? error : copy_now(to, from, size, kDeviceToDevice);
+  });
+}
+SX_API cudaMemcpyPeerAsync(void *to, int target, const void *from, int source, size_t size, CUstream stream) {
+  return with_context([&] {
+    int error = devices(target, source);
+    return error ? error : copy_later(to, from, size, kDeviceToDevice, stream);
+  });
 }
 
 SX_API cudaMemcpyToSymbol(const void *symbol, const void *from, size_t size, size_t offset, int kind) {

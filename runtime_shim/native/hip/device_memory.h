@@ -44,6 +44,7 @@ struct Allocation {
   unsigned flags = 0;
   std::shared_ptr<Probes> probes;  // of a registered range alone
   bool read_only = false;          // registered for the device to read
+  bool ending = false;             // a stream will give it back
 
   bool holds(uint64_t address, uint64_t bytes) const {
     return address >= base && bytes <= size && address - base <= size - bytes;

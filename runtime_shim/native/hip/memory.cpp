@@ -228,6 +228,15 @@ bool memory_release(uint64_t address, unsigned kinds) {
   return true;
 }
 
+bool memory_end_later(uint64_t address, unsigned kinds) {
+  Arena &a = arena();
+  std::unique_lock<std::shared_mutex> guard(a.mutex);
+  auto it = a.live.find(address);
+  if (it == a.live.end() || !(kinds >> static_cast<unsigned>(it->second.kind) & 1) || it->second.ending) return false;
+  it->second.ending = true;
+  return true;
+}
+
 std::vector<Allocation> memory_list() {
   Arena &a = arena();
   std::shared_lock<std::shared_mutex> guard(a.mutex);

@@ -26,6 +26,9 @@ int memory_allocate(uint64_t size, MemoryKind kind, unsigned flags, uint64_t &ad
 // Gives back the allocation that begins at `address`; false if there is none, or it is of a kind that is
 // not in `kinds` (bits 1 << kind).
 bool memory_release(uint64_t address, unsigned kinds);
+// Marks it as one that a stream will give back; false as above, or if it is one already: its address may be another
+// allocation's when the second release is done.
+bool memory_end_later(uint64_t address, unsigned kinds);
 // The live allocation that holds `address`.
 bool memory_find(uint64_t address, Allocation &out);
 Place memory_place(const void *address, uint64_t size);

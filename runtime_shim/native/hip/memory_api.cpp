@@ -35,10 +35,7 @@ int release(void *pointer, unsigned kinds) {
 int free_in_order(void *pointer, hipStream_t handle) {
   StreamRef stream;
   if (int error = find_stream(handle, stream)) return error;
-  Allocation found;
-  if (!pointer || !memory_find(number(pointer), found) || found.base != number(pointer) ||
-      !(kFreeable >> static_cast<unsigned>(found.kind) & 1))
-    return hipErrorInvalidValue;
+  if (!memory_end_later(number(pointer), kFreeable)) return hipErrorInvalidValue;
   enqueue(stream, [pointer] { memory_release(number(pointer), kFreeable); });
   return 0;
 }

@@ -278,7 +278,7 @@ def _finish(t: Texture, form: Form, values: tuple[V, ...]) -> None:
 
 def _gathered(t: Texture, form: Form, values: tuple[V, ...]) -> None:
     """Gathered values go through the filter: signed bytes are widened to 16 bits, and a NaN
-    half loses its bits; so does, from cubes, a NaN float, and a denormal one becomes a zero."""
+    loses its bits; a denormal float becomes a zero."""
     c = t.c
     value = values[0]
     done, other = c.k.label("Lgathered"), c.k.label("Lother")
@@ -309,8 +309,7 @@ def _gathered(t: Texture, form: Form, values: tuple[V, ...]) -> None:
         c.emit("v_cmp_class_f32", mask, value, c.to_v(I(3)))
         c.emit("s_and_b32", mask, mask, half)
         c.emit("v_cndmask_b32", value, value, c.to_v(I(0x7FFFE000)), mask)
-    if form.cube:
-        _without_bits(t, value)
+    _without_bits(t, value)
     c.mark(done)
 
 

@@ -158,6 +158,6 @@ def test_calls_while_a_stream_is_captured(built: Callable[[str], Path]) -> None:
 
 
 def test_more_answers(built: Callable[[str], Path]) -> None:
-    """An H100's, to arguments that are wrong."""
+    """An H100's (the last line: an H200's), to arguments that are wrong."""
     got, _ = answers(built("more_answers"))
     assert got.splitlines() == expected("more_answers")

@@ -216,6 +216,44 @@ void limits() {
   EXPECT(stack == static_cast<size_t>(most));
 }
 
+// An event that a launch records is captured with it: what waits for it is of the graph, too, and does not run at once.
+void captured_events(CUlaunchConfig config, CUfunction f, void **params, CUdeviceptr y) {
+  CUstream a, b;
+  CUevent launched, joined;
+  OK(cuStreamCreate(&a, CU_STREAM_NON_BLOCKING));
+  OK(cuStreamCreate(&b, CU_STREAM_NON_BLOCKING));
+  OK(cuEventCreate(&launched, CU_EVENT_DISABLE_TIMING));
+  OK(cuEventCreate(&joined, CU_EVENT_DISABLE_TIMING));
+  for (CUlaunchAttributeID id : {CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT}) {
+    CUlaunchAttribute attribute = {};
+    attribute.id = id;
+    if (id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT) attribute.value.programmaticEvent.event = launched;
+    else attribute.value.launchCompletionEvent.event = launched;
+    config.attrs = &attribute, config.numAttrs = 1, config.hStream = a;
+    float before, after;
+    OK(cuMemcpyDtoH(&before, y, 4));
+    OK(cuStreamBeginCapture(a, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK(cuLaunchKernelEx(&config, f, params, nullptr));
+    OK(cuStreamWaitEvent(b, launched, 0));
+    OK(cuLaunchKernel(f, 2, 1, 1, 64, 1, 1, 0, b, params, nullptr));
+    OK(cuEventRecord(joined, b));
+    OK(cuStreamWaitEvent(a, joined, 0));
+    CUgraph graph;
+    OK(cuStreamEndCapture(a, &graph));
+    size_t nodes = 0;
+    OK(cuGraphGetNodes(graph, nullptr, &nodes));
+    EXPECT(nodes == 2);
+    OK(cuMemcpyDtoH(&after, y, 4));
+    EXPECT(after == before);
+    CUgraphExec executable;
+    OK(cuGraphInstantiate(&executable, graph, 0));
+    OK(cuGraphLaunch(executable, a));
+    OK(cuStreamSynchronize(a));
+    OK(cuMemcpyDtoH(&after, y, 4));
+    EXPECT(after == before + 2.0f);
+  }
+}
+
 void extended() {
   start();
   CUfunction f = function("saxpy");
@@ -244,6 +282,10 @@ void extended() {
   for (float v : got) EXPECT(v == 3.0f);
   attributes[1].value.clusterDim.x = 2;
   RESULT(cuLaunchKernelEx(&config, f, params, nullptr), CUDA_ERROR_NOT_SUPPORTED);
+  // What an unknown attribute asks for is not passed over.
+  attributes[1].id = static_cast<CUlaunchAttributeID>(77);
+  RESULT(cuLaunchKernelEx(&config, f, params, nullptr), CUDA_ERROR_NOT_SUPPORTED);
+  captured_events(config, f, params, y);
 }
 
 void bad_image() {

@@ -36,4 +36,5 @@ int main() {
   props.location.id = 77;
   cudaMemPool_t pool;
   P("pool bad dev", cudaMemPoolCreate(&pool, &props));
+  P("peer bad dev", cudaMemcpyPeer(memory, 0, memory, 77, 16));
 }
