@@ -10,6 +10,7 @@ from sassxlate.lowering.tier.compiler.held_values import held
 from sassxlate.lowering.tier.compiler.known_numbers import hidden
 from sassxlate.lowering.tier.compiler.lane_tests import by_lanes
 from sassxlate.lowering.tier.compiler.mixed import mixed
+from sassxlate.lowering.tier.compiler.searches import searched
 from sassxlate.lowering.tier.compiler.shared_words import together
 from sassxlate.lowering.tier.compiler.shifted_pairs import joined
 from sassxlate.lowering.tier.compiler.shuffled import unchosen
@@ -64,7 +65,7 @@ def object_of(text: str, triple: str, cpu: str, features: str, listed: bool = Fa
     options = llvm.create_pipeline_tuning_options(speed_level=level)
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
-    text = mixed(held(joined(together(by_lanes(unchosen(hidden(str(module))))))))
+    text = mixed(held(joined(together(by_lanes(unchosen(searched(hidden(str(module)))))))))
     # Code generation changes a module, and depends on the order in which it was built.
     same = [llvm.parse_assembly(text) for _ in range(2 if listed else 1)]
     same[0].verify()  # code generation takes for granted that it is right, and may end the process
