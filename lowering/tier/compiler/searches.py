@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from sassxlate.lowering.tier.compiler.search_words import load, words
 from sassxlate.lowering.tier.compiler.ssa import Function, Value, changed
 
 _GREATEST: Final = "declare i32 @llvm.smax.i32(i32, i32)"
@@ -190,7 +191,13 @@ def _function(function: Function) -> list[str]:
     turns = _turns(function)
     if len(turns) < _TURNS:
         return []
-    return [_GREATEST] if _written(function, turns, _forms(function, turns)) else []
+    forms, declared = _forms(function, turns), list[str]()
+    for word in words(function):
+        form = forms.get(word.end)
+        if form is not None and turns[form.base].value.at < word.at:
+            load(function, word, form.base, form.number, form.floor)
+            declared.append(_GREATEST)
+    return [_GREATEST] if _written(function, turns, forms) else declared
 
 
 def _scaled(function: Function) -> list[str]:

@@ -10,22 +10,13 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from sassxlate.lowering.tier.compiler.ssa import NAME, Function, changed
+from sassxlate.lowering.tier.compiler.ssa import NAME, Function, changed, keeps_memory
 
 _LOAD: Final = re.compile(
     rf"  ({NAME}) = load (i32|float), ptr addrspace\(3\) "
     r"inttoptr \(i32 (\d+) to ptr addrspace\(3\)\), align \d+(?=,|$)"
 )
 _WORDS: Final = 4
-# Instructions that change no memory, by how their lines go on after the result's name.
-_QUIET: Final = re.compile(
-    rf"  {NAME} = (?!(?:tail )?call |cmpxchg |atomicrmw |load (?:volatile|atomic) )"
-)
-_CALLS: Final = re.compile(
-    rf"  {NAME} = (?:tail )?call \S+ @llvm\."
-    r"(?:amdgcn\.(?:softwqm|rcp|sad|ds\.bpermute)|canonicalize|maximumnum|minimumnum|[su](?:min|max)"
-    r"|is\.fpclass|fma|fabs)\b"
-)
 
 
 def _runs(function: Function) -> Iterator[dict[int, tuple[int, str, str]]]:
@@ -34,7 +25,7 @@ def _runs(function: Function) -> Iterator[dict[int, tuple[int, str, str]]]:
     for at, line in enumerate(function.lines):
         if found := _LOAD.match(line):
             run.setdefault(int(found[3]), (at, found[1], found[2]))
-        elif not (_QUIET.match(line) or _CALLS.match(line)):
+        elif not keeps_memory(line):
             yield run
             run = {}
     yield run

@@ -22,6 +22,15 @@ _CAST: Final = re.compile(rf"{_FLAGS}(\S+) ([^ ,<]+) to (.+)$")
 _CALLED: Final = re.compile(r"(\S+) (@[\w.]+)\((.*)\)(?: #\d+)?$")
 _FUNCTION: Final = re.compile(r"@[\w.]+\(")
 _LABEL: Final = re.compile(r'("[^"]*"|[-\w.$]+):')
+# By how lines go on after the result's name.
+_QUIET: Final = re.compile(
+    rf"  {NAME} = (?!(?:tail )?call |cmpxchg |atomicrmw |load (?:volatile|atomic) )"
+)
+_QUIET_CALL: Final = re.compile(
+    rf"  {NAME} = (?:tail )?call \S+ @llvm\."
+    r"(?:amdgcn\.(?:softwqm|rcp|sad|ds\.bpermute|mbcnt)|canonicalize|maximumnum|minimumnum"
+    r"|[su](?:min|max)|is\.fpclass|fma|fabs)\b"
+)
 _MANY: Final = ("load", "getelementptr")  # of which the operands are those with names
 _CASTS: Final = ("bitcast", "zext", "sext", "trunc", "inttoptr", "ptrtoint")
 
@@ -121,6 +130,11 @@ class Function:
         return out
 
 
+def keeps_memory(line: str) -> bool:
+    """Whether an instruction surely changes no memory, and has no order among accesses to it."""
+    return bool(_QUIET.match(line) or _QUIET_CALL.match(line)) or not line.strip()
+
+
 def changed(text: str, change: Callable[[Function], Iterable[str]]) -> str:
     """A module with each function as ``change`` leaves it, which gives the declarations that it
     needs.  Values and blocks without names get some."""
@@ -146,4 +160,4 @@ def _named(lines: Sequence[str]) -> list[str]:
             if label.match(line) else value.sub(r"%value.\1", line) for line in lines]  # fmt: skip
 
 
-__all__ = ["NAME", "Function", "Value", "changed"]
+__all__ = ["NAME", "Function", "Value", "changed", "keeps_memory"]
