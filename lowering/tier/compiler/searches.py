@@ -8,6 +8,7 @@ places address memory, each is shifted: here the sums are those of shifted numbe
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,7 @@ from typing import Final
 from sassxlate.lowering.tier.compiler.search_words import load, words
 from sassxlate.lowering.tier.compiler.ssa import Function, Value, changed
 
+_CHOICE: Final = re.compile(r" = select i1 [^\s,]+, i32 -?\d+, i32 -?\d+")
 _GREATEST: Final = "declare i32 @llvm.smax.i32(i32, i32)"
 _TURNS: Final = 3  # choices in a row from which it pays
 _SMALL: Final = 1 << 24  # sums of numbers below it do not overflow
@@ -261,7 +263,9 @@ def _scale(
 
 def searched(text: str) -> str:
     """A module as LLVM prints it after its passes, with the ends of such searches as sums."""
-    return changed(changed(text, _function), _scaled) if " = select i1 " in text else text
+    if len(_CHOICE.findall(text)) < _TURNS:
+        return text
+    return changed(changed(text, _function), _scaled)
 
 
 __all__ = ["searched"]

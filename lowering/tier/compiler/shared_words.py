@@ -57,7 +57,8 @@ def _function(function: Function) -> list[str]:
 
 def together(text: str) -> str:
     """A module as LLVM prints it after its passes, with such loads as one."""
-    return changed(text, _function) if "load i32, ptr addrspace(3) inttoptr (" in text else text
+    some = text.count("load i32, ptr addrspace(3) inttoptr (")
+    return changed(text, _function) if some >= _WORDS - 1 else text
 
 
 __all__ = ["together"]
