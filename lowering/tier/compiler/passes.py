@@ -14,6 +14,7 @@ from sassxlate.lowering.tier.compiler.searches import searched
 from sassxlate.lowering.tier.compiler.shared_words import together
 from sassxlate.lowering.tier.compiler.shifted_pairs import joined
 from sassxlate.lowering.tier.compiler.shuffled import unchosen
+from sassxlate.lowering.tier.compiler.wide_indices import whole
 
 _OPTIONS = (
     # Only an LLVM with assertions has this option, without an effect here; another one ends its
@@ -65,7 +66,7 @@ def object_of(text: str, triple: str, cpu: str, features: str, listed: bool = Fa
     options = llvm.create_pipeline_tuning_options(speed_level=level)
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
-    text = mixed(held(joined(together(by_lanes(unchosen(searched(hidden(str(module)))))))))
+    text = mixed(held(joined(together(by_lanes(unchosen(searched(whole(hidden(str(module))))))))))
     # Code generation changes a module, and depends on the order in which it was built.
     same = [llvm.parse_assembly(text) for _ in range(2 if listed else 1)]
     same[0].verify()  # code generation takes for granted that it is right, and may end the process
