@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Final, NamedTuple
 
 from sassxlate.disasm.sass.codec import legality
+from sassxlate.disasm.sass.codec.implicit_registers import IMPLICIT
 from sassxlate.disasm.sass.codec.operand_bits import operand_bits, relative
 from sassxlate.disasm.sass.codec.row_compiler import Decoder, Value, make
 from sassxlate.disasm.sass.instruction import (
@@ -30,6 +31,7 @@ _GUARD = bits(12, 4)
 _CONTROL = bits(105, 21)
 _SCHEDULING = legality.CONTROL_BITS >> 105
 _CACHE_LIMIT = 1 << 13  # remembered values per operand slot and variant
+_WORDS = 1 << 13  # remembered words, at least
 _NONE: frozenset[RegRef] = frozenset()
 
 
@@ -181,6 +183,7 @@ class CompiledRow:
         for mod in row.mods:
             mods |= mod.field.mask
         self.mod_mask = mods
+        self.placed = any(map(relative, row.operands.values()))  # its place is in its operands
         self.operand_masks = {r: operand_bits(s, generation) for r, s in row.operands.items()}
         for mask in self.operand_masks.values():
             field |= mask
@@ -312,7 +315,7 @@ class CompiledRow:
                 text += (lead or before) + body
             lead = ""
         if self.row.effect:
-            _EFFECTS[self.row.effect](operands, reads, writes)
+            IMPLICIT[self.row.effect](operands, reads, writes)
         return Instruction(
             arch,
             offset,
@@ -345,39 +348,6 @@ def _place(field: Bits, value: int) -> int:
         word |= (value >> shift & (1 << width) - 1) << lo
         shift += width
     return word
-
-
-def _masked(operands: Mapping[str, Operand], file: PredFile) -> set[RegRef]:
-    """The predicates that the immediate ``mask`` names."""
-    mask = operands["mask"]
-    if not isinstance(mask, Imm):
-        return {RegRef(file, i) for i in range(7)}
-    return {RegRef(file, i) for i in range(7) if mask.value >> i & 1}
-
-
-def _p2r(operands: Mapping[str, Operand], reads: set[RegRef], writes: set[RegRef]) -> None:
-    reads |= _masked(operands, "P")
-
-
-def _r2p(operands: Mapping[str, Operand], reads: set[RegRef], writes: set[RegRef]) -> None:
-    writes |= _masked(operands, "P")
-
-
-def _up2ur(operands: Mapping[str, Operand], reads: set[RegRef], writes: set[RegRef]) -> None:
-    reads |= _masked(operands, "UP")
-
-
-def _ur2up(operands: Mapping[str, Operand], reads: set[RegRef], writes: set[RegRef]) -> None:
-    writes |= _masked(operands, "UP")
-
-
-# Registers that an instruction accesses without an operand slot.
-_EFFECTS: Mapping[str, Callable[[Mapping[str, Operand], set[RegRef], set[RegRef]], None]] = {
-    "p2r": _p2r,
-    "r2p": _r2p,
-    "up2ur": _up2ur,
-    "ur2up": _ur2up,
-}
 
 
 def code_address(operand: Operand | None, modifiers: tuple[str, ...], offset: int) -> int | None:
@@ -415,6 +385,25 @@ class Index(Mapping[int, tuple[CompiledRow, ...]]):
             self._first[opcode] = len(self._opcodes)
             self._opcodes += [opcode] * len(rows)
         self._made: dict[int, tuple[CompiledRow, ...]] = {}
+        # Words decoded lately, of rows that say the same at every place.  Half of a kernel's words
+        # are in kernels before it.
+        self._words: dict[int, Instruction] = {}
+        self._earlier: dict[int, Instruction] = {}
+
+    def known(self, word: int) -> Instruction | None:
+        """A word's instruction at some place and of some architecture, if it was decoded lately."""
+        found = self._words.get(word)
+        if found is None:
+            found = self._earlier.get(word)
+            if found is not None:
+                self.remember(found)
+        return found
+
+    def remember(self, ins: Instruction) -> None:
+        """Lets :meth:`known` find an instruction: the last so many, or twice as many."""
+        if len(self._words) >= _WORDS:
+            self._earlier, self._words = self._words, {}
+        self._words[ins.word] = ins
 
     def rows(self, opcode: int) -> tuple[CompiledRow, ...]:
         """The rows of an opcode, none if it is unknown."""
@@ -459,10 +448,16 @@ def row_of(word: int, generation: int) -> CompiledRow | None:
 
 
 def _decode(table: Index, word: int, offset: int, arch: int, strict: bool) -> Instruction:
+    known = table.known(word)
+    if known is not None:
+        return known.placed(offset, arch)
     rows = table.rows(word & 0xFFF | word >> 79 & 0x1000)
     for row in rows:
         if word & row.match_mask == row.match_value:
-            return row.decode(word, offset, arch, strict)
+            made = row.decode(word, offset, arch, strict)
+            if strict and not row.placed:
+                table.remember(made)
+            return made
     if not rows:
         raise DecodeError("SX0201", f"unknown opcode {opcode_of(word):#06x} on sm_{arch}")
     raise DecodeError(
