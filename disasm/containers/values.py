@@ -161,7 +161,7 @@ class Global:
     managed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Cubin:
     """A device ELF file with everything that its kernels need."""
 

@@ -16,9 +16,11 @@ the stand-ins of driver functions (vprintf, malloc: hostcalls.py) that the code 
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from typing import Final
 
 from sassxlate.disasm.containers.values import Cubin, Function, Kernel, Reloc, Symbol
 from sassxlate.errors import LoweringError, Where
@@ -128,16 +130,15 @@ def names_word(code: bytes, offset: int) -> bool:
 def _has(code: bytes, value: int, low: int, width: int) -> bool:
     """Whether an instruction has a value in a field of its second dword: from bit ``low`` <= 8 on,
     with bits 8 to 23 in it.  A search of bytes, since every kernel of a module is asked."""
-    placed = (value << low).to_bytes(4, "little")
+    placed = (value << low).to_bytes(4, "little")[1]
     mask = (1 << width) - 1
-    part = placed[1:3]
-    at = code.find(part)
+    column = code[5::16]
+    at = column.find(placed)
     while at >= 0:
-        if at & 15 == 5 and at - 5 + 16 <= len(code):
-            found = int.from_bytes(code[at - 1 : at + 3], "little")
-            if found >> low & mask == value:
-                return True
-        at = code.find(part, at + 1)
+        dword = code[16 * at + 4 : 16 * at + 8]
+        if 16 * at + 16 <= len(code) and int.from_bytes(dword, "little") >> low & mask == value:
+            return True
+        at = column.find(placed, at + 1)
     return False
 
 
@@ -146,9 +147,25 @@ def _syncs_grid(kernel: Kernel) -> bool:
     return place is not None and names_word(kernel.code, place[0])
 
 
+# Of the modules that are in memory, by identity: each of a module's kernels asks, and all of them
+# are searched for the answer.
+_WORKSPACES: Final[dict[int, tuple[weakref.ref[Cubin], Mapping[str, int]]]] = {}
+
+
 def grid_workspaces(cubin: Cubin) -> Mapping[str, int]:
     """Offsets in constant bank 4, after the addresses of variables, of the counters of each kernel
     that synchronises its grid.  They start as zeros; each launch leaves them ready for the next."""
+    key = id(cubin)
+    known = _WORKSPACES.get(key)
+    if known is not None and known[0]() is cubin:
+        return known[1]
+    made = _grid_workspaces(cubin)
+    gone = weakref.ref(cubin, lambda _: _WORKSPACES.pop(key, None))
+    _WORKSPACES[key] = gone, made
+    return made
+
+
+def _grid_workspaces(cubin: Cubin) -> Mapping[str, int]:
     size = cubin.section_sizes.get(BANK4, 0)
     start = (max([size, *(o + 8 for o in address_words(cubin).values())]) + 15) & ~15
     names = [k.name for k in cubin.kernels if _syncs_grid(k)]
