@@ -27,9 +27,11 @@ class RRef(NamedTuple):
 
 
 # Sets of state as integers: the number of a piece's bit, of ``v`` and ``s`` the first one's.
+FIRST_VGPR: Final = 136
 FIRST: Final[dict[str, int]] = {
-    "s": 0, "scc": 128, "mode": 129, "mem": 130, "lds": 131, "scratch": 132, "v": 136,
+    "s": 0, "scc": 128, "mode": 129, "mem": 130, "lds": 131, "scratch": 132, "v": FIRST_VGPR,
 }  # fmt: skip
+_ALONE: Final = {bit: kind for kind, bit in FIRST.items()}
 SGPR_BITS: Final = (1 << 128) - 1
 OTHER_BITS: Final = ((1 << FIRST["v"]) - 1) & ~SGPR_BITS  # what is no register
 
@@ -87,11 +89,57 @@ def _registers(arg: V | S | Sp) -> tuple[RRef, ...]:
     return (SCC,) if arg.name in ("scc", "src_scc") else ()
 
 
-def _wide_exec(row: OpInfo, names: tuple[str, ...]) -> set[RRef]:
-    out = {_IMPLICIT[name] for name in names}
+# The state that special operands name, as integers.
+_SPECIAL: Final[dict[Sp, int]] = {}
+
+
+def _named(arg: Arg) -> int:
+    """What :func:`registers` says, as an integer."""
+    if isinstance(arg, V):
+        return (1 << arg.n) - 1 << FIRST_VGPR + arg.index
+    if isinstance(arg, S):
+        return (1 << arg.n) - 1 << arg.index
+    if not isinstance(arg, Sp):
+        return 0
+    known = _SPECIAL.get(arg)
+    if known is None:
+        known = _SPECIAL[arg] = bits_of(registers(arg))
+    return known
+
+
+_SETS: Final[dict[int, frozenset[RRef]]] = {}
+_MOST_SETS: Final = 1 << 13  # remembered
+
+
+def refs_of(bits: int) -> frozenset[RRef]:
+    """The set of state of an integer."""
+    known = _SETS.get(bits)
+    if known is None:
+        if len(_SETS) >= _MOST_SETS:
+            _SETS.clear()
+        known = _SETS[bits] = frozenset(_pieces(bits))
+    return known
+
+
+def _pieces(bits: int) -> list[RRef]:
+    found: list[RRef] = []
+    while bits:
+        number = (bits & -bits).bit_length() - 1
+        bits &= bits - 1
+        if number >= FIRST_VGPR:
+            found.append(RRef("v", number - FIRST_VGPR))
+        elif number < FIRST["scc"]:
+            found.append(RRef("s", number))
+        else:
+            found.append(RRef(_ALONE[number]))
+    return found
+
+
+def _wide_exec(row: OpInfo, names: tuple[str, ...]) -> int:
+    bits = bits_of([_IMPLICIT[name] for name in names])
     if "exec" in names and row.op.endswith("_b64") and row.op.startswith("s_"):
-        out.add(RRef("s", EXEC_LO + 1))
-    return out
+        bits |= 1 << EXEC_LO + 1
+    return bits
 
 
 def _is_masked(dpp: str) -> bool:
@@ -105,8 +153,8 @@ class _Form(NamedTuple):
 
     read: tuple[int, ...]
     written: tuple[int, ...]
-    always_read: frozenset[RRef]
-    always_written: frozenset[RRef]
+    always_read: int
+    always_written: int
 
 
 @lru_cache(maxsize=1 << 12)
@@ -128,20 +176,27 @@ def _form(op: str, count: int, masked: bool, glc: bool) -> _Form:
         read.append(count - 1)
     reads, writes = _wide_exec(row, row.reads), _wide_exec(row, row.writes)
     if row.load or row.atomic:
-        reads.update(_MEMORY[row.kind])
+        reads |= bits_of(_MEMORY[row.kind])
     if row.store or row.atomic:
-        writes.update(_MEMORY[row.kind])
-    return _Form(tuple(read), tuple(written), frozenset(reads), frozenset(writes))
+        writes |= bits_of(_MEMORY[row.kind])
+    return _Form(tuple(read), tuple(written), reads, writes)
 
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What an instruction reads and what it writes, as sets and as integers (:data:`FIRST`)."""
+    """What an instruction reads and what it writes, as integers (:data:`FIRST`) and as sets, which
+    few ask for."""
 
-    reads: frozenset[RRef]
-    writes: frozenset[RRef]
     read_bits: int
     write_bits: int
+
+    @property
+    def reads(self) -> frozenset[RRef]:
+        return refs_of(self.read_bits)
+
+    @property
+    def writes(self) -> frozenset[RRef]:
+        return refs_of(self.write_bits)
 
 
 def effects(inst: Inst) -> Effects:
@@ -154,12 +209,7 @@ def effects(inst: Inst) -> Effects:
     if y is None:
         return _one(inst)
     x, more = _one(inst), _one(y)
-    return Effects(
-        x.reads | more.reads,
-        x.writes | more.writes,
-        x.read_bits | more.read_bits,
-        x.write_bits | more.write_bits,
-    )
+    return Effects(x.read_bits | more.read_bits, x.write_bits | more.write_bits)
 
 
 # By mnemonic and operands, of instructions without a DPP control and GLC.
@@ -188,21 +238,23 @@ def _found(inst: Inst) -> Effects:
     if inst.op == MACRO:
         return _of_macro(args)
     form = _form(inst.op, len(args), dpp != "" and _is_masked(dpp), inst.glc)
-    read, written = set(form.always_read), set(form.always_written)
+    read, written = form.always_read, form.always_written
     for place in form.read:
-        read.update(registers(args[place]))
+        read |= _named(args[place])
     for place in form.written:
-        written.update(registers(args[place]))
-    return Effects(frozenset(read), frozenset(written), bits_of(read), bits_of(written))
+        written |= _named(args[place])
+    return Effects(read, written)
 
 
 def _of_macro(args: tuple[Arg, ...]) -> Effects:
     at = args.index(READS)
-    memory = frozenset({MEM, LDS, SCRATCH})
-    state = memory | {_IMPLICIT["exec"], MODE}
-    written = memory.union(*(registers(arg) for arg in args[:at]))
-    read = state.union(*(registers(arg) for arg in args[at + 1 :]))
-    return Effects(read, written, bits_of(read), bits_of(written))
+    written = bits_of((MEM, LDS, SCRATCH))
+    read = written | bits_of((_IMPLICIT["exec"], MODE))
+    for arg in args[:at]:
+        written |= _named(arg)
+    for arg in args[at + 1 :]:
+        read |= _named(arg)
+    return Effects(read, written)
 
 
 def reads(inst: Inst) -> frozenset[RRef]:
