@@ -33,6 +33,7 @@ from sassxlate.disasm.sass.instruction import (
 from sassxlate.errors import LoweringError, Where
 from sassxlate.lowering.abi.kernarg import BankLayout
 from sassxlate.lowering.builder.kernel_builder import KernelBuilder
+from sassxlate.lowering.builder.legal_shapes import known_legal, remember_legal, shape_of
 from sassxlate.lowering.target import NULL, OFF, ZERO, Target
 
 FLAGS = ("neg", "abs", "inv", "select")  # modifiers of the value of a source operand
@@ -95,9 +96,16 @@ class SourceReader:
         args = shared(args)
         if mods:
             inst = Inst(op, args, origin=self.origin, **mods)  # type: ignore[arg-type]
-        else:
-            inst = Inst(op, args, origin=self.origin)
-        self.k.items.append(self._legal(inst))
+            self.k.items.append(self._legal(inst))
+            return
+        inst = Inst(op, args, origin=self.origin)
+        shape = shape_of(op, args)
+        if not shape or not known_legal(op, shape):
+            legal = self._legal(inst)
+            if shape and legal is inst:
+                remember_legal(op, shape)
+            inst = legal
+        self.k.items.append(inst)
 
     def raw(self, item: Item) -> None:
         """Appends an item unchanged."""
