@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from sassxlate.disasm.rdna3.instruction import Item
 from sassxlate.disasm.sass.instruction import Instruction, RegRef
 from sassxlate.lowering.abi.kernarg import BankLayout
 from sassxlate.lowering.nans.bits import NanBits
+from sassxlate.lowering.passes.coalesce_copies import Shorter
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 
 
@@ -31,10 +32,9 @@ class Spans:
         self.firsts.append(first)
         self.ends.append(end)
 
-    def moved(self, places: Sequence[int]) -> Spans:
-        """The spans where items are elsewhere: ``places`` has the new index of each."""
-        firsts = array("I", (places[at] for at in self.firsts))
-        return Spans(self.instructions, firsts, array("I", (places[at] for at in self.ends)))
+    def moved(self, shorter: Shorter) -> Spans:
+        """The spans of the same program where some lost items."""
+        return Spans(self.instructions, shorter.moved(self.firsts), shorter.moved(self.ends))
 
 
 @dataclass(slots=True)

@@ -118,17 +118,6 @@ def check(
         raise c.refuse(f"the code after it {what}", "SX0431")
 
 
-def unchecked(
-    c: RuleEmitter,
-    items: Sequence[Item],
-    plan: ConvergencePlan,
-    *,
-    ends: bool = False,
-    following: str = "",
-) -> None:
-    """Stands in for :func:`check` when the check is off."""
-
-
 class _Walk:
     def __init__(
         self, items: Sequence[Item], regs: RegisterMap, points: Sequence[ResumePoint], ends: bool,
@@ -448,4 +437,4 @@ def _named(inst: Inst) -> Collection[int]:
     return [r for r in map(_scalar, inst.args) if r is not None]
 
 
-__all__ = ["check", "misplaced", "moves", "nobody_runs", "unchecked"]
+__all__ = ["check", "misplaced", "moves", "nobody_runs"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sassxlate.disasm.rdna3 import can_encode, effects, info, keeps_part
@@ -47,28 +47,88 @@ def coalesce_copies(items: Sequence[Item], regs: RegisterMap) -> list[Item]:
     return _in_pairs(code)
 
 
-def coalesce_spans(
-    items: Sequence[Item], spans: Iterable[tuple[int, int]], regs: RegisterMap
-) -> tuple[list[Item], Sequence[int]]:
-    """A program in which each span ``items[first:end]``, the code of one SASS instruction, has no
-    unneeded moves.  Spans are in order and do not overlap.
+@dataclass(frozen=True, slots=True)
+class Shorter:
+    """The spans that lost moves, in order: where each began and ended, and how many items it and
+    those before it have lost."""
 
-    The second result maps each index from 0 to ``len(items)`` to its new index; an index inside a
-    span maps to the start of the span.
-    """
+    firsts: list[int] = field(default_factory=list[int])
+    ends: list[int] = field(default_factory=list[int])
+    lost: list[int] = field(default_factory=list[int])
+
+    def moved(self, indices: array[int]) -> array[int]:
+        """The new indices, as :meth:`Walk.to` has them, of some in order."""
+        if not self.ends:
+            return indices
+        walk = Walk(self)
+        made = array("I")
+        for at in range(0, len(indices), _PART):  # a list takes ten times the memory of an array
+            made.extend([walk.to(index) for index in indices[at : at + _PART]])
+        return made
+
+
+_PART: Final = 1 << 12
+
+
+class Walk:
+    """Finds where the items of a program are without its unneeded moves."""
+
+    def __init__(self, shorter: Shorter) -> None:
+        self.shorter = shorter
+        self.passed = 0  # spans that end at the last index or before it
+        self.lost = 0  # their items
+        self.last = 0
+
+    def to(self, index: int) -> int:
+        """The new index of the item at ``index``, or of the program's end; of an item in a span
+        that lost moves the new index of the span's first.  Fast for indices in order."""
+        ends = self.shorter.ends
+        if index < self.last:
+            self.passed = self.lost = 0
+        self.last = index
+        while self.passed < len(ends) and ends[self.passed] <= index:
+            self.lost = self.shorter.lost[self.passed]
+            self.passed += 1
+        if self.passed < len(ends) and self.shorter.firsts[self.passed] < index:
+            return self.shorter.firsts[self.passed] - self.lost
+        return index - self.lost
+
+
+def coalesce_spans(
+    items: tuple[Item, ...], spans: Iterable[tuple[int, int]], regs: RegisterMap
+) -> tuple[tuple[Item, ...], Shorter]:
+    """A program in which each span ``items[first:end]``, the code of one SASS instruction, has no
+    unneeded moves, and the spans that lost some.  Spans are in order and do not overlap."""
     out: list[Item] = []
-    places = array("I")
-    at = 0
+    shorter = Shorter()
+    at = lost = 0
     for first, end in spans:
-        places.extend(range(len(out), len(out) + first - at))
+        if not _has_moves_in(items, first, end):  # like most
+            continue
+        made = coalesce_copies(items[first:end], regs)
+        if len(made) == end - first:
+            continue
         out += items[at:first]
-        places.extend([len(out)] * (end - first))
-        part = items[first:end]
-        out += coalesce_copies(part, regs) if _has_moves(part) else part
+        out += made
         at = end
-    places.extend(range(len(out), len(out) + len(items) - at + 1))
+        lost += end - first - len(made)
+        shorter.firsts.append(first)
+        shorter.ends.append(end)
+        shorter.lost.append(lost)
+    if not out and not at:
+        return items, shorter
     out += items[at:]
-    return out, places
+    return tuple(out), shorter
+
+
+def _has_moves_in(items: tuple[Item, ...], first: int, end: int) -> bool:
+    if end - first < 2:
+        return False
+    for at in range(first, end):
+        item = items[at]
+        if isinstance(item, Inst) and item.op in _MOVES:
+            return True
+    return False
 
 
 def _has_moves(items: Sequence[Item]) -> bool:
@@ -232,4 +292,4 @@ def _may_write(inst: Inst, words: int, places: int, n: int) -> bool:
     return n == 1 and inst.op not in _APART
 
 
-__all__ = ["coalesce_copies", "coalesce_spans"]
+__all__ = ["Shorter", "Walk", "coalesce_copies", "coalesce_spans"]

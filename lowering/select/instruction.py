@@ -111,21 +111,25 @@ def finished(k: KernelBuilder) -> list[Item]:
 
 def coalesced(items: Sequence[Item], spans: Spans, regs: RegisterMap) -> tuple[list[Item], Spans]:
     """The code without unneeded moves from temporaries, and its spans."""
-    out, places = coalesce_spans(items, zip(spans.firsts, spans.ends, strict=True), regs)
-    return out, spans.moved(places)
+    parts = zip(spans.firsts, spans.ends, strict=True)
+    out, shorter = coalesce_spans(tuple(items), parts, regs)
+    return list(out), spans.moved(shorter)
 
 
 def check_lanes(kernel: str, items: Sequence[Item], spans: Spans, regs: RegisterMap) -> None:
     """Raises LoweringError SX0431 if the code of an instruction treats a lane wrongly."""
-    of, firsts, ends = spans.instructions, spans.firsts, spans.ends
     checked = Checked(regs)
-    at, count = 0, len(of)
-    while at < count:
-        ins, first = of[at], firsts[at]
-        while at + 1 < count and of[at + 1].offset == ins.offset:
-            at += 1
-        checked.check(kernel, ins, items[first : ends[at]])
-        at += 1
+    last: Instruction | None = None
+    start = stop = 0
+    for ins, first, end in zip(spans.instructions, spans.firsts, spans.ends, strict=True):
+        if last is not None:
+            if last.offset == ins.offset:  # several spans of one instruction
+                stop = end
+                continue
+            checked.check(kernel, last, items[start:stop])
+        last, start, stop = ins, first, end
+    if last is not None:
+        checked.check(kernel, last, items[start:stop])
 
 
 def begin_predication(c: RuleEmitter) -> None:

@@ -28,7 +28,7 @@ from sassxlate.lowering.convergence.control import Control
 from sassxlate.lowering.convergence.lane_masks import SCAN
 from sassxlate.lowering.convergence.plan import ConvergencePlan
 from sassxlate.lowering.lane_checks import between_blocks as places
-from sassxlate.lowering.passes.coalesce_copies import coalesce_spans
+from sassxlate.lowering.passes.coalesce_copies import Walk, coalesce_spans
 from sassxlate.lowering.regalloc.register_map import LaneSlot, RegisterMap
 from sassxlate.lowering.region.region import KernelBodies, KernelEnv, Region, RegionSite
 from sassxlate.lowering.select.instruction import check_lanes as check_spans
@@ -40,8 +40,12 @@ from sassxlate.lowering.target import ALL_ONES, EXEC, NULL, ZERO
 
 def outlines(cfg: Cfg) -> bool:
     """Whether instructions whose long code can be outlined occur more than once."""
-    kinds = [i.mnemonic for b in cfg.blocks for i in b.instructions]
-    return any(sum(map(kinds.count, some)) > 1 for some in (("HMMA", "QMMA"), ("HOSTCALL",)))
+    for some in (("HMMA", "QMMA"), ("HOSTCALL",)):
+        if not cfg.mnemonics.isdisjoint(some):
+            kinds = [i.mnemonic for b in cfg.blocks for i in b.instructions]
+            if sum(map(kinds.count, some)) > 1:
+                return True
+    return False
 
 
 def select(allocated: Allocated) -> Selected:
@@ -81,13 +85,16 @@ def coalesce_copies(selected: Selected) -> Selected:
     """The kernel without unneeded moves from temporaries."""
     spans = selected.spans
     parts = zip(spans.firsts, spans.ends, strict=True)
-    items, places = coalesce_spans(selected.items, parts, selected.regs)
+    items, shorter = coalesce_spans(selected.items, parts, selected.regs)
+    if not shorter.ends:
+        return selected
+    walk = Walk(shorter)
     pieces: list[RegionSite] = []
     for p in selected.pieces:
-        starts = tuple([None if s is None else places[s] for s in p.starts])
-        moved = RegionSite(p.block, p.live_bits, places[p.first], places[p.end], starts)
-        pieces.append(moved)
-    return replace(selected, items=tuple(items), pieces=tuple(pieces), spans=spans.moved(places))
+        first = walk.to(p.first)
+        starts = tuple([None if s is None else walk.to(s) for s in p.starts])
+        pieces.append(RegionSite(p.block, p.live_bits, first, walk.to(p.end), starts))
+    return replace(selected, items=items, pieces=tuple(pieces), spans=spans.moved(shorter))
 
 
 def check_lanes(selected: Selected) -> Selected:
@@ -99,7 +106,6 @@ def check_lanes(selected: Selected) -> Selected:
 
 def _emit_kernel(k: KernelBuilder, plan: ConvergencePlan, *, placed: bool) -> list[KernelBodies]:
     """Writes the kernel; records for each block which code belongs to which instruction."""
-    check = places.check if placed else places.unchecked
     bodies: list[KernelBodies] = []
     blocks = plan.cfg.blocks
     writer = Control(k, plan)
@@ -114,15 +120,17 @@ def _emit_kernel(k: KernelBuilder, plan: ConvergencePlan, *, placed: bool) -> li
         if block.start in plan.heads:
             c = RuleEmitter(k, block.instructions[0], converged)
             writer.head(c, block)
-            check(c, k.items[first:], plan)
+            if placed:
+                places.check(c, k.items[first:], plan)
             added(k.items, first, POINT)
         bodies.append(write_body(k, writer, block.instructions, converged))
         first = len(k.items)
         c = RuleEmitter(k, block.last, converged)
         try:
             writer.end(c, block, following)
-            ends, last = block.last.mnemonic == "EXIT", "" if following else SCAN
-            check(c, k.items[first:], plan, ends=ends, following=last)
+            if placed:
+                ends, last = block.last.mnemonic == "EXIT", "" if following else SCAN
+                places.check(c, k.items[first:], plan, ends=ends, following=last)
         except SassxlateError as e:
             raise e.at(kernel=k.name, offset=block.last.offset, inst=block.last.text) from None
         if traits(block.last).ends_block:
@@ -131,7 +139,8 @@ def _emit_kernel(k: KernelBuilder, plan: ConvergencePlan, *, placed: bool) -> li
     first = len(k.items)
     c = RuleEmitter(k, blocks[0].instructions[0], True)
     writer.scan(c)
-    check(c, k.items[first:], plan)
+    if placed:
+        places.check(c, k.items[first:], plan)
     added(k.items, first, SCHEDULER)
     for label, routine in k.outlined.items():
         first = len(k.items)

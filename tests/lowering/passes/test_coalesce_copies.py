@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
@@ -10,7 +11,7 @@ import pytest
 
 from sassxlate.disasm.rdna3 import format_item
 from sassxlate.disasm.rdna3.instruction import I, Inst, Item, Label, LabelRef, S, Sp, V
-from sassxlate.lowering.passes.coalesce_copies import coalesce_copies
+from sassxlate.lowering.passes.coalesce_copies import Walk, coalesce_copies, coalesce_spans
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.target import DEFAULT
 
@@ -102,3 +103,26 @@ def test_taken_out(name: str) -> None:
 def test_left(name: str) -> None:
     items = cast("list[Item]", LEFT[name])
     assert text(coalesce_copies(items, REGS)) == text(items)
+
+
+def test_places_after_it() -> None:
+    """Where items are in a program of which two of three spans lose a move each: those between
+    spans, the ends, and, of one in a span that got shorter, its first."""
+    short, kept = [add(41, 1, 2), mov(3, 41)], [add(4, 3, 3)]
+    items = (*short, Label("a"), *kept, *short, Label("b"))
+    made, shorter = coalesce_spans(items, [(0, 2), (3, 4), (4, 6)], REGS)
+    assert text(made) == text([add(3, 1, 2), Label("a"), *kept, add(3, 1, 2), Label("b")])
+    walk = Walk(shorter)
+    assert [walk.to(at) for at in range(len(items) + 1)] == [0, 0, 1, 2, 3, 3, 4, 5]
+    assert [walk.to(at) for at in (7, 1, 4, 3)] == [5, 0, 3, 2]  # back, too
+    assert list(shorter.moved(array("I", (0, 3, 4)))) == [0, 2, 3]
+    assert list(shorter.moved(array("I", (2, 4, 6)))) == [1, 3, 4]
+
+
+def test_nothing_to_take_out() -> None:
+    """The same program, and the same places."""
+    items = (*(add(4, 3, 3),), mov(1, 2))
+    made, shorter = coalesce_spans(items, [(0, 1), (1, 2)], REGS)
+    firsts = array("I", (0, 1))
+    assert made is items
+    assert shorter.moved(firsts) is firsts
