@@ -137,7 +137,7 @@ def _constants(by_offset: Mapping[int, Instruction]) -> frozenset[int]:
 
 
 def _walk(
-    by_offset: Mapping[int, Instruction],
+    by_offset: dict[int, Instruction],
     entry: int,
     indirect: Mapping[int, tuple[int, ...]],
     syscalls: frozenset[int],
@@ -211,35 +211,41 @@ def build(
     callable_ = tuple(sorted(set(pointers)))
     plain = _plain_calls(by_offset, known, builtin)
     owner: dict[int, int] = {}
-    sharers: dict[int, set[int]] = defaultdict(set)  # functions that reach an instruction
+    reached: dict[int, set[int]] = {}  # by function
     leaders: set[int] = set()
     jumps: dict[int, tuple[int, ...]] = {}
     calls: dict[int, tuple[int, ...]] = {}
     functions: list[int] = [instructions[0].offset if instructions else 0]
     for entry in functions:  # grows while it is walked
         seen, starts, jump, call = _walk(by_offset, entry, known, builtin, plain, callable_)
-        for offset in seen:
-            owner.setdefault(offset, entry)
-            sharers[offset].add(entry)
+        reached[entry] = seen
+        if owner:
+            for offset in seen:
+                owner.setdefault(offset, entry)
+        else:
+            owner = dict.fromkeys(seen, entry)
         leaders |= starts
         jumps |= jump
         calls |= call
         called = dict.fromkeys(c for some in call.values() for c in some)
         functions.extend(c for c in called if c not in functions)
-    sections = collectives((by_offset[o] for o in sorted(owner)), before)
+    order = sorted(owner)
+    sections = collectives([by_offset[o] for o in order], before)
     left_out: list[Instruction] = []
     for section in sections.by_sync.values():
         if section is not sections.leader(section.sync):  # its lanes run the leader's body
             for offset in range(section.sync + SIZE, section.end + SIZE, SIZE):
                 if owner.pop(offset, None) is not None:
                     left_out.append(by_offset[offset])
-    blocks = _cut(by_offset, owner, leaders, calls)
+    if left_out:
+        order = [o for o in order if o in owner]
+    blocks = _cut(by_offset, order, owner, leaders, calls)
     by_start = {b.start: b.index for b in blocks}
     sites: dict[int, list[int]] = defaultdict(list)
     for offset, callees in sorted(calls.items()):
         for callee in callees:
             sites[callee].append(offset + SIZE)
-    edges = _edges(blocks, by_start, jumps, calls, sites, sharers, builtin, sections)
+    edges = _edges(blocks, by_start, jumps, calls, sites, reached, builtin, sections)
     out: list[list[Edge]] = [[] for _ in blocks]
     into: list[list[Edge]] = [[] for _ in blocks]
     for edge in edges:
@@ -261,31 +267,30 @@ def build(
 
 
 def _cut(
-    by_offset: Mapping[int, Instruction],
-    owner: Mapping[int, int],
+    by_offset: dict[int, Instruction],
+    order: Sequence[int],
+    owner: dict[int, int],
     leaders: set[int],
     calls: Mapping[int, tuple[int, ...]],
 ) -> tuple[Block, ...]:
     starts = leaders | {c for some in calls.values() for c in some}
     blocks: list[Block] = []
     current: list[Instruction] = []
-
-    def close() -> None:
-        if current:
-            first = current[0].offset
-            blocks.append(
-                Block(len(blocks), first, current[-1].offset + SIZE, tuple(current), owner[first])
-            )
-            current.clear()
-
-    for offset in sorted(owner):
-        adjacent = current and current[-1].offset + SIZE == offset
-        if offset in starts or not adjacent:
-            close()
-        current.append(by_offset[offset])
-        if traits(by_offset[offset]).ends_block:
-            close()
-    close()
+    first = end = -1
+    for offset in order:
+        if current and (offset != end or offset in starts):
+            blocks.append(Block(len(blocks), first, end, tuple(current), owner[first]))
+            current = []
+        if not current:
+            first = offset
+        ins = by_offset[offset]
+        current.append(ins)
+        end = offset + SIZE
+        if traits(ins).ends_block:
+            blocks.append(Block(len(blocks), first, end, tuple(current), owner[first]))
+            current = []
+    if current:
+        blocks.append(Block(len(blocks), first, end, tuple(current), owner[first]))
     return tuple(blocks)
 
 
@@ -295,7 +300,7 @@ def _edges(
     jumps: Mapping[int, tuple[int, ...]],
     calls: Mapping[int, tuple[int, ...]],
     sites: Mapping[int, Sequence[int]],
-    sharers: Mapping[int, set[int]],
+    reached: Mapping[int, set[int]],
     syscalls: frozenset[int],
     sections: Collectives,
 ) -> tuple[Edge, ...]:
@@ -328,7 +333,8 @@ def _edges(
             if calls[last.offset]:
                 add(block, block.end, "fall" if is_conditional(last) else "back")
         elif name == "RET":
-            back = {s for f in sharers[last.offset] for s in sites.get(f, ())}
+            sharers = [f for f, offsets in reached.items() if last.offset in offsets]
+            back = {s for f in sharers for s in sites.get(f, ())}
             for offset in sorted(back):
                 add(block, offset, "ret")
             if is_conditional(last):

@@ -68,6 +68,11 @@ class Cfg:
     left_out: tuple[Instruction, ...] = ()
 
     @cached_property
+    def mnemonics(self) -> frozenset[str]:
+        """Those of its instructions."""
+        return frozenset([i.mnemonic for block in self.blocks for i in block.instructions])
+
+    @cached_property
     def constant_words(self) -> tuple[tuple[Instruction, int], ...]:
         """The words of constant bank 0 that its instructions read, by byte offset."""
         return tuple([word for block in self.blocks for word in words_read(block.instructions)])

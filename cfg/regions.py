@@ -106,7 +106,7 @@ def regions(
         a
         for (_, dst), carried in reach.by_edge.items()
         for a in carried
-        if arms[find(a)][0] not in needed[dst]
+        if not needed[dst] >> arms[find(a)][0] & 1
     }
     leaky = {find(a) for a in leaking}
     members_of: dict[int, list[int]] = {root: [] for root in roots}
@@ -131,7 +131,7 @@ def regions(
             left = frozenset(
                 b.index
                 for b in cfg.blocks
-                if not any(barrier in needed[n] for n in _successors(cfg, b))
+                if not any(needed[n] >> barrier & 1 for n in _successors(cfg, b))
             )
         made.append(Region(target, barrier, members, syncs, breaks, root in spun, inside, left))
     return tuple(made), sync_region
@@ -171,11 +171,11 @@ def _waits(cfg: Cfg, by_block: Mapping[int, frozenset[int]]) -> Mapping[int, fro
     return {root: frozenset(some) for root, some in found.items()}
 
 
-def _needed(cfg: Cfg, named: Sequence[_Named]) -> list[frozenset[int]]:
-    """Of each block, the barriers that a lane at its start may wait at, leave or save before it
-    arms them again.  Ways through callees are those of all their calls: too many are named, never
-    too few."""
-    needed: list[frozenset[int]] = [frozenset()] * len(cfg.blocks)
+def _needed(cfg: Cfg, named: Sequence[_Named]) -> list[int]:
+    """Of each block, as bits, the barriers that a lane at its start may wait at, leave or save
+    before it arms them again.  Ways through callees are those of all their calls: too many are
+    named, never too few."""
+    needed = [0] * len(cfg.blocks)
     before: list[list[int]] = [[] for _ in cfg.blocks]
     after = [_successors(cfg, block) for block in cfg.blocks]
     for index, some in enumerate(after):
@@ -184,12 +184,14 @@ def _needed(cfg: Cfg, named: Sequence[_Named]) -> list[frozenset[int]]:
     work = [b.index for b in cfg.blocks]
     while work:
         index = work.pop()
-        now = frozenset[int]().union(*[needed[n] for n in after[index]])
+        now = 0
+        for n in after[index]:
+            now |= needed[n]
         for ins, barrier in reversed(named[index]):
             if ins.mnemonic != "BSSY":
-                now |= {barrier}
+                now |= 1 << barrier
             elif ins.guard.is_true:
-                now -= {barrier}
+                now &= ~(1 << barrier)
         if now != needed[index]:
             needed[index] = now
             work += before[index]

@@ -21,11 +21,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
 from typing import Final, Literal
 
 from sassxlate.disasm.rdna3.codec.assemble import Program
-from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item, Label
+from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item
 
 OWNER: Final = b"SASSXLATE\0"
 TYPE: Final = 0x5358  # "SX"
@@ -54,30 +53,62 @@ ADDED: Final[Mapping[str, str]] = {
 
 def source_map(items: Sequence[Item], program: Program) -> str:
     """The lines of one kernel, without its ``kernel`` line."""
+    offsets, end = program.offsets, len(program.data)
     sass: list[str] = []
     joined: list[str] = []
     equal: list[str] = []
     fences: list[str] = []
+    blocks: list[str] = []
+    runs: dict[str, list[str]] = {}
     last = -1
     fenced = False
-    for item, offset in zip(items, program.offsets, strict=True):
+    before: InstOrigin | None = None
+    kind: str | None = None  # of the run of added code that the last instruction is in,
+    start = 0  # and where that begins
+    first = True
+    for n, item in enumerate(items):
         if not isinstance(item, Inst):
+            if item.block is not None:
+                blocks.append(f"{_hexadecimal(offsets[n])}:{item.block:04x}")
             continue
         if item.uniform:
-            equal.append(_hexadecimal(offset))
-        if fenced and not item.fence:
-            fences.append(_hexadecimal(offset))
-        fenced = item.fence
+            equal.append(_hexadecimal(offsets[n]))
+        if item.fence:
+            fenced = True
+        elif fenced:
+            fences.append(_hexadecimal(offsets[n]))
+            fenced = False
         origin = item.origin
+        if origin is before and not first:  # like most
+            continue
+        before, first = origin, False
+        offset = offsets[n]
+        now: str | None = None
+        if origin is None:
+            now = ""
+        elif origin.offset is None:
+            now = origin.text
+        if now != kind:
+            if kind is not None:
+                _run(runs, kind, start, offset)
+            kind, start = now, offset
         if origin is not None and origin.offset is not None and origin.offset != last:
             last = origin.offset
             sass.append(f"{_hexadecimal(offset)}\t{sass_text(origin)}\n")
             if len(sass) == _LINES:  # a line alone takes twice its characters
                 joined.append("".join(sass))
                 sass.clear()
-    named = (("uniform", equal), ("fence", fences))
-    lines = [f"{name} {' '.join(offsets)}\n" for name, offsets in named if offsets]
-    return "".join((*lines, *_exact(items, program), *joined, *sass))
+    if kind is not None:
+        _run(runs, kind, start, end)
+    named = (("uniform", equal), ("fence", fences), ("blocks", blocks))
+    lines = [f"{name} {' '.join(some)}\n" for name, some in named if some]
+    lines += [f"added {name} {' '.join(some)}\n" for name, some in sorted(runs.items())]
+    return "".join((*lines, *joined, *sass))
+
+
+def _run(runs: dict[str, list[str]], kind: str, start: int, end: int) -> None:
+    """Notes code that implements no SASS."""
+    runs.setdefault(kind, []).append(f"{_hexadecimal(start)}-{_hexadecimal(end)}")
 
 
 # The digits of the offsets of the first instructions, by dwords: made once for all kernels.
@@ -139,28 +170,6 @@ def with_origin(items: list[Item], first: int, origin: InstOrigin) -> None:
 def added(items: list[Item], first: int, kind: str) -> None:
     """Marks the instructions from ``first`` on that have no origin with their purpose."""
     with_origin(items, first, InstOrigin(kind))
-
-
-def _exact(items: Sequence[Item], program: Program) -> list[str]:
-    """The lines ``blocks`` and ``added``."""
-    ends = chain(islice(program.offsets, 1, None), (len(program.data),))
-    blocks: list[str] = []
-    runs: dict[str, list[tuple[int, int]]] = {}
-    for item, offset, end in zip(items, program.offsets, ends, strict=True):
-        if isinstance(item, Label):
-            if item.block is not None:
-                blocks.append(f"{_hexadecimal(offset)}:{item.block:04x}")
-        elif item.origin is None or item.origin.offset is None:
-            some = runs.setdefault(item.origin.text if item.origin else "", [])
-            if some and some[-1][1] == offset:
-                some[-1] = some[-1][0], end
-            else:
-                some.append((offset, end))
-    out = [f"blocks {' '.join(blocks)}\n"] if blocks else []
-    for kind, some in sorted(runs.items()):
-        spans = " ".join([f"{_hexadecimal(a)}-{_hexadecimal(b)}" for a, b in some])
-        out.append(f"added {kind} {spans}\n")
-    return out
 
 
 @dataclass(frozen=True, slots=True)

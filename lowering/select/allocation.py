@@ -33,8 +33,7 @@ def first_allocation(planned: Planned) -> Allocated:
 def temporaries(cfg: Cfg) -> int:
     """The initial number of vector temporaries of a kernel: the most that one of its rules
     takes."""
-    names = {i.mnemonic for b in cfg.blocks for i in b.instructions}
-    return max((r.temporaries for name in names for r in TABLE.get(name, ())), default=24)
+    return max((r.temporaries for name in cfg.mnemonics for r in TABLE.get(name, ())), default=24)
 
 
 @cache

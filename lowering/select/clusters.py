@@ -66,8 +66,10 @@ def cluster_fills(kernel: Kernel, named: Iterable[tuple[Instruction, Const]]) ->
     """What the launcher writes to those words; nothing if the kernel reads none.  ``named``: its
     operands in constant banks."""
     words = _OF.get(kernel.arch)
+    if words is None:
+        return []
     values = cluster_words(kernel, (0, 0, 0))
-    if words is None or not any(o.bank == 0 and _reads(o, values) for _, o in named):
+    if not _read(named, values):
         return []
     kinds: dict[int, FillKind] = {words.explicit: "explicit_cluster"}
     kinds[words.counts] = "griddim.x"
@@ -76,9 +78,15 @@ def cluster_fills(kernel: Kernel, named: Iterable[tuple[Instruction, Const]]) ->
     return [Fill(at, kinds.get(at, "u32"), value) for at, value in sorted(values.items())]
 
 
-def _reads(operand: Const, values: Mapping[int, int]) -> bool:
-    """Whether an operand, of up to four words, has one of them."""
-    return any(operand.offset <= at < operand.offset + 16 for at in values)
+def _read(named: Iterable[tuple[Instruction, Const]], values: Mapping[int, int]) -> bool:
+    """Whether an operand, of up to four words, has one of the words."""
+    first, last = min(values), max(values)
+    for _, o in named:
+        if o.bank == 0 and first - 16 < o.offset <= last:
+            for at in values:
+                if o.offset <= at < o.offset + 16:
+                    return True
+    return False
 
 
 __all__ = ["cluster_fills", "cluster_words", "refuse_clusters"]

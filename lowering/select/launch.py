@@ -56,26 +56,22 @@ def windows(lay: BankLayout) -> frozenset[int]:
     return frozenset(o for b in found for o in (b, b + 4))
 
 
-def _mnemonics(cfg: Cfg) -> set[str]:
-    return {ins.mnemonic for block in cfg.blocks for ins in block.instructions}
-
-
 def uses_stack(cfg: Cfg) -> bool:
     """Whether it may reach local memory.  RED does not: its rule treats addresses as global."""
     kinds = ("load", "store", "atomic", "query")
-    return any(traits_of(name).reaches(kinds, "local", "generic") for name in _mnemonics(cfg))
+    return any(traits_of(name).reaches(kinds, "local", "generic") for name in cfg.mnemonics)
 
 
 def uses_locks(cfg: Cfg) -> bool:
     """Whether the kernel has atomics on 128 bits."""
-    atomic = {name for name in _mnemonics(cfg) if traits_of(name).reaches(("atomic",))}
+    atomic = {name for name in cfg.mnemonics if traits_of(name).reaches(("atomic",))}
     every = (i for b in cfg.blocks for i in b.instructions) if atomic else ()
     return any(i.mnemonic in atomic and i.has("128") for i in every)
 
 
 def uses_textures(cfg: Cfg) -> bool:
     kinds = ("load", "store")
-    return any(traits_of(name).reaches(kinds, "texture", "surface") for name in _mnemonics(cfg))
+    return any(traits_of(name).reaches(kinds, "texture", "surface") for name in cfg.mnemonics)
 
 
 def reads_word(named: Iterable[tuple[Instruction, Const]], offset: int) -> bool:
@@ -102,8 +98,12 @@ def _reserved_fills(cfg: Cfg, polled: int, fixed: int) -> list[Fill]:
 
 def uses_smid(cfg: Cfg) -> bool:
     """Whether the kernel asks which multiprocessor it runs on."""
-    specials = (i.get("sr") for b in cfg.blocks for i in b.instructions)
-    return any(isinstance(s, Special) and s.name == SMID for s in specials)
+    for block in cfg.blocks:
+        for ins in block.instructions:
+            special = ins.get("sr")
+            if isinstance(special, Special) and special.name == SMID:
+                return True
+    return False
 
 
 def _device_fills(kernel: Kernel, lay: BankLayout, cfg: Cfg) -> list[Fill]:

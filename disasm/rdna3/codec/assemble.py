@@ -130,23 +130,25 @@ def resolve_labels(encoded: Encoded) -> Program:
     offsets = encoded.offsets()
     offsets.pop()
     labels: dict[str, int] = {}
-    for item, at in zip(encoded.items, offsets, strict=True):
+    naming: list[int] = []  # the items whose bytes depend on labels
+    for n, item in enumerate(encoded.items):
         if isinstance(item, Label):
             if item.name in labels:
                 raise EncodeError("SX0510", f"the label {item.name!r} is defined twice")
-            labels[item.name] = at
-    out = bytearray()
-    for item, code, offset in zip(encoded.items, encoded.code, offsets, strict=True):
-        if isinstance(item, Label) or not _has_label(item):
-            out += code
-            continue
+            labels[item.name] = offsets[n]
+        elif _has_label(item):
+            naming.append(n)
+    code = list(encoded.code)
+    for n in naming:
+        item, offset = encoded.items[n], offsets[n]
+        assert isinstance(item, Inst)
         try:
             resolved = _resolve(item, offset, labels)
         except EncodeError as error:
             where = Where(offset=offset, inst=describe(item))
             raise EncodeError(error.code, error.message, where) from None
-        if len(resolved) != len(code):
+        if len(resolved) != len(code[n]):
             message = "a label operand in an instruction of another size than 8 bytes"
             raise EncodeError("SX0510", message, Where(offset=offset, inst=describe(item)))
-        out += resolved
-    return Program(bytes(out), offsets, labels)
+        code[n] = resolved
+    return Program(b"".join(code), offsets, labels)
