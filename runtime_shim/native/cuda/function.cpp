@@ -10,6 +10,7 @@ namespace {
 
 constexpr int kRegisters = 65536;
 constexpr int kParts = 4;  // of a multiprocessor, with a quarter of its registers each
+constexpr int kThreadsPerBlock = 1024;
 constexpr int kThreadsPerMultiprocessor = 2048;
 constexpr int kBlocksPerMultiprocessor = 32;
 
@@ -71,7 +72,8 @@ CUresult set_attribute(int id, int value, Kernel &kernel) {
 
 int active_blocks(const Kernel &kernel, int threads, size_t dynamic) {
   const KernelInfo &info = *kernel.info;
-  if (threads > threads_on_nvidia(info) || dynamic > static_cast<size_t>(kernel.max_dynamic_shared)) return 0;
+  // Not the kernel's own bound: an H200 tells 8 for 256 threads where no more than 128 can be launched.
+  if (threads > kThreadsPerBlock || dynamic > static_cast<size_t>(kernel.max_dynamic_shared)) return 0;
   int warps = (threads + 31) / 32;
   int shared = (info.shared + static_cast<int>(dynamic) + kReservedShared + 127) / 128 * 128;
   return std::min({kBlocksPerMultiprocessor, kThreadsPerMultiprocessor / 32 / warps, warps_by_registers(info) / warps,

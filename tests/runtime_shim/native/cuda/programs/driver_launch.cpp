@@ -150,6 +150,11 @@ void limits() {
   int all = 0;
   OK(cuDeviceGetAttribute(&all, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 0));
   EXPECT(blocks == all / (33 << 10));
+  // The kernel's own bound of 64 threads is not asked (measured), a block's is.
+  OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, f, 256, 0));
+  EXPECT(blocks == 8);
+  OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, f, 1025, 0));
+  EXPECT(blocks == 0);
   OK(cuOccupancyMaxPotentialBlockSize(&grid, &block, f, nullptr, 0, 0));
   EXPECT(block == 64 && grid > 0);
   CUlaunchAttribute cluster[1] = {};
