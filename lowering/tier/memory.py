@@ -169,19 +169,34 @@ def access(lane: Lane, ins: Instruction, guard: Guard, volatile: bool, again: bo
             if not target.is_zero and (base.index in own or base.index + 1 in own):
                 raise refused(FORM, "a predicated load over its own address", ins)
 
-    def loaded() -> None:
+    def loaded(chosen_by: Guard = None) -> None:
         value = load(lane, pointer(lane, what.space), what.size, order, volatile)
         if what.size < 4:
             value = lane.d.sext(value, 32) if what.signed else lane.d.zext(value, 32)
         words = parted(lane, value)
         if halves is None:
-            lane.give("Rd", words)
+            lane.give("Rd", words, chosen_by)
             return
         for role, some in zip(("Rd", "Rd2"), halves, strict=True):
             lane.give(role, [words[i] for i in some])
 
-    lane.under(guard, loaded, lost)
+    alone = not isinstance(told, Pred) or told.is_true  # no second predicate chooses
+    if guard is not None and alone and not volatile and _is_there(lane, what.space, what.size):
+        loaded(guard)
+    else:
+        lane.under(guard, loaded, lost)
     lane.give_pred("Pu", const(0, 1), lane.holds(ins.guard))
+
+
+def _is_there(lane: Lane, space: Space, size: int) -> bool:
+    """Whether an address is a constant in the kernel's own shared memory: such a load may be done
+    for lanes that do not ask for it, which takes less than a branch around it."""
+    assert lane.ins is not None
+    mem = lane.ins.get("mem")
+    if space != "shared" or not isinstance(mem, Mem):
+        return False
+    at = place(lane.d, mem, lane.reg, width_of(space)).const
+    return at is not None and at % size == 0 and at + size <= lane.kernel.shared_size
 
 
 def copy(lane: Lane, ins: Instruction, guard: Guard, volatile: bool) -> None:
