@@ -218,9 +218,11 @@ def _reads(
             if word in seen:
                 seen[word] &= ~((_HIGH if n else _LOW) if blind == _WIDE else blind)
     copied: list[int] = []
+    # A shuffle's value may be the number of its lane, too.
+    bits = _words(ins, "Rb") + _words(ins, "Rc") if ins.mnemonic == "SHFL" else ()
     for role in copies:
         for word in _words(ins, role):
-            if seen.pop(word, 0):
+            if word not in bits and seen.pop(word, 0):
                 copied.append(word)
     return tuple([(word, what) for word, what in seen.items() if what]), tuple(copied)
 

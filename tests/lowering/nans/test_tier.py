@@ -174,6 +174,8 @@ def test_what_is_shuffled_is_the_same_value() -> None:
     assert _repaired(total, moved, "STG.E [R2.64], R7") == ["STG.E [R2.64], R7"]
     place = "SHFL.IDX PT, R7, R4, R6, 0x1f"  # a number of a lane is bits
     assert _repaired(total, place, "STG.E [R2.64], R7") == [place]
+    both = "SHFL.IDX PT, R7, R6, R6, 0x1f"
+    assert _repaired(total, both, "STG.E [R2.64], R7") == [both]
 
 
 def test_what_is_read_under_the_guard_that_it_was_written_under() -> None:
