@@ -230,12 +230,14 @@ class _Merged:
     def tests(self) -> list[Value]:
         """The conjunctions under which it does; empty if it may matter otherwise."""
         found: list[Value] = []
+        chosen: set[str] = set()
         for name, value in self.users(self.shuffle.name):
             if value is None:
                 return []
             if value.op == "select":
                 if not self._replaces(value):
                     return []
+                chosen.add(value.args[0])
             elif value.op in _STRICT and self.own in map(self.root, value.args):
                 for _, both in self.users(name):
                     if both is None or both.op != "and" or both.type != "i1":
@@ -243,7 +245,8 @@ class _Merged:
                     found.append(both)
             else:
                 return []
-        return found if all(self._guards(both) for both in found) else []
+        known = {self.function.result(both.at) for both in found}
+        return found if chosen <= known and all(self._guards(both) for both in found) else []
 
     def _replaces(self, choice: Value) -> bool:
         test, then, other = choice.args

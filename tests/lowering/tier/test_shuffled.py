@@ -133,6 +133,9 @@ CHOSEN = "%r = select i1 %both, i32 %s, i32 %v"
          + CHOSEN, False),
         ("%limit", "%t = icmp sge i32 %limit, %next\n  " + LESS
          + CHOSEN.replace("i32 %v", "i32 %limit"), False),
+        ("%limit", "%t = icmp sge i32 %limit, %next\n  " + LESS
+         + "%c = select i1 %any, i32 %s, i32 %v\n  %d = select i1 %both, i32 %s, i32 %v\n  "
+         "%r = add i32 %c, %d", False),  # chosen under another guard, too
         ("%limit", "%t = icmp sge i32 %limit, %me\n  " + LESS + CHOSEN, False),
         ("%limit", "%t = icmp sgt i32 %limit, %me\n  " + LESS + CHOSEN, False),
     ],
