@@ -40,6 +40,9 @@ from sassxlate.lowering.nans.steps import (
     State,
     Step,
     Value,
+    forget,
+    names,
+    put,
     steps,
     union,
 )
@@ -159,6 +162,7 @@ class _Pass:
         self.makers = {s.ins.offset: s for some in self.steps for s in some if s.made}
         # Makers of doubles, which are not repaired.
         self.doubles = frozenset(at for at, s in self.makers.items() if s.made & _WIDE)
+        self.named: dict[int, frozenset[int]] = {}  # by block that was followed again
         self.inputs: dict[int, Makers | set[int]] = {}
         self.passes: dict[int, Makers] = {}  # whose NaN a maker of doubles may pass on
         self.at_once: set[int] = set()  # makers whose results are repaired at once
@@ -279,29 +283,51 @@ class _Pass:
         ]
 
     def _solve(self) -> list[State]:
-        """The states before each block, to a fixed point."""
+        """The states before each block, to a fixed point.
+
+        What calls bring back to all places behind them makes each block's start new several times,
+        mostly in registers that its code does not name: these are taken past it.
+        """
         blocks = self.cfg.blocks
         flow = Flow(self.cfg, self.live, self.doubles)
         self.inputs = flow.inputs
         self.made.clear()
         work, queued = [0], [SAME] * len(blocks)
         queued[0] = FACTS
+        followed = [False] * len(blocks)
         while work:
             index = heappop(work)
             flow.rounds[index] += queued[index] == FACTS
             queued[index] = SAME
             state = flow.entry[index]
             assert state is not None
-            out = self._through(blocks[index], state, 0)
+            whole = not followed[index]
+            fresh, flow.fresh[index] = flow.fresh[index], []
+            followed[index] = True
+            if whole:
+                out = self._through(blocks[index], state, 0)
+            else:
+                out = self._again(blocks[index], state, fresh)
             for edge in self.cfg.successors[index]:
                 if edge.kind == "back":
                     continue  # the path through the callee exists as call and ret edges
-                changed = flow.into(edge.dst, out)
+                changed = flow.into(edge.dst, out, whole=whole)
                 if changed:
                     if not queued[edge.dst]:
                         heappush(work, edge.dst)
                     queued[edge.dst] = max(changed, queued[edge.dst])
         return [{} if state is None else state for state in flow.entry]
+
+    def _again(self, block: Block, state: State, fresh: list[int]) -> State:
+        """What may be new after a block that was followed before, where ``fresh`` are the registers
+        of which something is new before it; UNKNOWN ones, too."""
+        named = self.named.get(block.index)
+        if named is None:
+            named = self.named[block.index] = names(self.steps[block.index])
+        if named.isdisjoint(fresh):
+            return {register: state.get(register, UNKNOWN) for register in fresh}
+        out = self._through(block, state, 0)
+        return {register: out.get(register, UNKNOWN) for register in named.union(fresh)}
 
     def _through(self, block: Block, state: State, weight: int) -> State:
         """The state after a block; with a weight, reads as bits are recorded."""
@@ -324,13 +350,14 @@ class _Pass:
                             self.moves.add(step.ins.offset)
             if weight and step.made & _WIDE:
                 self.passes[step.ins.offset] = self._from(step, found)
-            if not found and guarded is None and not (step.makes or step.carries):
-                continue  # nothing is known, and nothing comes to be
+            if guarded is None and not (step.makes or step.carries):
+                forget(step, state)
+                continue
             values = self._written(step, found)
             for register, value in values.items():
                 if not step.plain:
                     value = value.joined(state.get(register, UNKNOWN))
-                _put(state, register, value)
+                put(state, register, value)
             if guarded is not None:
                 guarded.written(step, values)
         return state
@@ -457,14 +484,6 @@ def _clean(bits: int, bound: int) -> Value:
 def _number(bound: int) -> Value:
     """A float whose NaN is SASS's."""
     return _clean(_FREE16, bound)
-
-
-def _put(state: State, register: int, value: Value) -> None:
-    if value == UNKNOWN:
-        if register in state:
-            del state[register]
-    else:
-        state[register] = value
 
 
 __all__ = ["NanBits", "facts_before", "nan_bits"]

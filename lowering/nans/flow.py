@@ -34,6 +34,8 @@ class Flow:
         self.entry[0] = {}
         self.inputs: dict[int, Makers | set[int]] = {}
         self.rounds = [0] * len(cfg.blocks)  # how often the facts at a block's start were new
+        # The registers of which something else is known since the block was last followed.
+        self.fresh: list[list[int]] = [[] for _ in cfg.blocks]
         self._live: Sequence[int] = live.in_bits
         self._doubles = doubles
         # A kernel's entry is a way into its first block.
@@ -42,14 +44,16 @@ class Flow:
             for number, some in enumerate(cfg.predecessors)
         ]
 
-    def into(self, block: int, out: State) -> int:
+    def into(self, block: int, out: State, *, whole: bool = True) -> int:
         """Adds what comes along an edge: SAME, MAKERS or FACTS, whether a register's makers alone
-        are new."""
+        are new.  Unless ``whole``, ``out`` has those registers alone that are new since the last
+        time, UNKNOWN ones, too."""
         old, live = self.entry[block], self._live[block]
         if old is None:
-            self.entry[block] = {r: value for r, value in out.items() if live >> r & 1}
+            lives = live.to_bytes(_COUNT + 7 >> 3, "little")  # a shift would make a long number
+            self.entry[block] = {r: v for r, v in out.items() if lives[r >> 3] >> (r & 7) & 1}
             return FACTS
-        changed, met, common = SAME, self._meets[block], 0
+        changed, met, common, fresh = SAME, self._meets[block], 0, self.fresh[block]
         for register, value in out.items():
             known = old.get(register)
             if known is value:
@@ -61,6 +65,7 @@ class Flow:
                 joined = UNKNOWN.joined(value)
                 if joined != UNKNOWN:
                     old[register] = joined
+                    fresh.append(register)
                     common += 1
                     changed = FACTS
                 continue
@@ -75,15 +80,16 @@ class Flow:
                 continue
             elif changed == SAME:
                 changed = MAKERS
+            fresh.append(register)
             joined = Value(bits, bound, makers)
             if joined != UNKNOWN:
                 old[register] = joined
             else:
                 del old[register]
                 common -= 1
-        if common < len(old) and self._rest(old, out):
+        if whole and common < len(old) and self._rest(old, out, fresh):
             changed = FACTS
-        if self.rounds[block] > FEW and self._given_up(old):
+        if self.rounds[block] > FEW and self._given_up(old, fresh):
             changed = FACTS
         return changed
 
@@ -121,7 +127,7 @@ class Flow:
             inputs = union(inputs, some)
             self.inputs[number] = inputs if len(inputs) <= _FEW_INPUTS else set(inputs)
 
-    def _rest(self, old: State, out: State) -> bool:
+    def _rest(self, old: State, out: State, fresh: list[int]) -> bool:
         """Joins registers of which nothing is known along an edge; whether one of them is new."""
         changed = False
         for register in [r for r in old if r not in out]:
@@ -129,16 +135,19 @@ class Flow:
             joined = UNKNOWN.joined(known)
             if joined == UNKNOWN:
                 del old[register]
-                changed = True
             elif joined != known:
                 old[register] = joined
-                changed = True
+            else:
+                continue
+            fresh.append(register)
+            changed = True
         return changed
 
-    def _given_up(self, state: State) -> bool:
+    def _given_up(self, state: State, fresh: list[int]) -> bool:
         """Gives up bounds; whether one was known."""
         found = [(r, value) for r, value in state.items() if value.bound != ANY]
         for register, value in found:
+            fresh.append(register)
             joined = Value(value.bits, ANY, value.makers)
             if joined != UNKNOWN:
                 state[register] = joined

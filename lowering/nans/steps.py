@@ -129,6 +129,45 @@ def steps(block: Block, idle: frozenset[int], *, tier: bool = False) -> list[Ste
     ]
 
 
+def names(some: list[Step]) -> frozenset[int]:
+    """The registers on which what steps do depends, or that they change."""
+    out: set[int] = set()
+    for step in some:
+        for register, _ in step.reads:
+            out.add(register)
+        out.update(step.copied)
+        out.update(step.moved)
+        out.update(step.writes)
+        out.update(step.words)
+        out.update(step.sources)
+        out.update(step.passes)
+        for sources in step.copies:
+            out.update([source for source in sources if isinstance(source, int)])
+    return frozenset(out)
+
+
+def put(state: State, register: int, value: Value) -> None:
+    """Enters what is known of a register."""
+    if value == UNKNOWN:
+        if register in state:
+            del state[register]
+    else:
+        state[register] = value
+
+
+def forget(step: Step, state: State) -> None:
+    """Nothing is known of what an instruction writes, if its guard holds: :func:`put` for most
+    instructions, of which hardly a register was known before."""
+    for register in step.writes:
+        known = state.get(register)
+        if known is None:
+            continue
+        if step.plain:
+            del state[register]
+        else:
+            put(state, register, UNKNOWN.joined(known))
+
+
 def _step(ins: Instruction, movable: bool, tier: bool) -> Step:
     writes = tracked(ins.writes)
     words = _words(ins, "Rd")
@@ -282,5 +321,5 @@ def _constant(ins: Instruction, role: str) -> Value:
 
 __all__ = [
     "COPY", "DOUBLE", "HALVES", "NOTHING", "NUMBER", "PARTS", "SINGLE", "UNKNOWN", "Makers",
-    "State", "Step", "Value", "steps", "union",
+    "State", "Step", "Value", "forget", "names", "put", "steps", "union",
 ]  # fmt: skip
