@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from sassxlate.disasm.rdna3 import can_encode, effects, info, keeps_part
@@ -149,7 +149,7 @@ def _in_pairs(code: list[Inst]) -> list[Item]:
                 whole = high_to == S(to.index + 1) and high == S(low.index + 1)
                 if whole and to.index % 2 == low.index % 2 == 0:
                     pair = (S(to.index, 2), S(low.index, 2))
-                    out[-1] = replace(before, op="s_mov_b64", args=pair)
+                    out[-1] = before.with_own("s_mov_b64", pair, before.imm, before.origin)
                     continue
         out.append(inst)
     return out

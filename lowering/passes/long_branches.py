@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 
 from sassxlate.disasm.rdna3 import Encoded
@@ -160,7 +160,7 @@ class _Ways:
                 out += island
                 code += [bytes(_WORD * isinstance(i, Inst)) for i in island]
             if n in self.goals and isinstance(item, Inst):
-                item = replace(item, args=(*item.args[:-1], LabelRef(self.goals[n])))
+                item = item.with_args((*item.args[:-1], LabelRef(self.goals[n])))
             out.append(item)
             code.append(data)
         return Encoded(tuple(out), tuple(code))

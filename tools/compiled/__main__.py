@@ -18,7 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from sassxlate import compiled
-from tools.compiled.dataclass_methods import expand
+from tools.compiled.dataclass_methods import Expanded, expand
 
 # NamedTuples that no module takes apart.
 _VALUES = {
@@ -47,7 +47,14 @@ ACYCLIC = {
     "lowering/rules/memory/memory.py": ("Address",),
 }
 _SUFFIXES = (".py", ".pyi", ".typed")
-_CONFIG = "[mypy]\npython_version = 3.11\nignore_missing_imports = True\n"
+# Errors of the modules that stay Python are not reported: they are checked as they are written, and
+# here ``replace`` does not know the fields of a packed class.
+_CONFIG = """\
+[mypy]
+python_version = 3.11
+ignore_missing_imports = True
+follow_imports = silent
+"""
 # A place in a module's text, of what adds a line to a traceback.
 _PLACE = re.compile(r'(CPy_\w+\("(sassxlate/[^"]+\.py)", "[^"]*", )(\d+)(?=[,)])')
 _FILE_SUFFIX = re.compile(r'(ext_suffix = PyUnicode_FromString\()"[^"]*"')
@@ -82,17 +89,16 @@ def main(arguments: Sequence[str]) -> int:
     folder = Path(arguments[0]).resolve()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    lines = _copy(compiled.ROOT, folder / "src" / "sassxlate")
-    _translate(folder, lines)
+    _translate(folder, _copy(compiled.ROOT, folder / "src" / "sassxlate"))
     _glue(folder / "c" / "modules.c")
     return 0
 
 
-def _copy(root: Path, target: Path) -> dict[str, tuple[int, ...]]:
+def _copy(root: Path, target: Path) -> dict[str, Expanded]:
     """The package's modules in another folder, those to compile with the methods of their
-    dataclasses; of each of these, by its path, the lines of the original."""
+    dataclasses; each of these by its path."""
     wanted = {compiled.source(name, root) for name in compiled.names(root)}
-    places: dict[str, tuple[int, ...]] = {}
+    made: dict[str, Expanded] = {}
     for package in (root, *(p for p in sorted(root.iterdir()) if p.is_dir())):
         found = package.glob("*") if package == root else package.rglob("*")
         for path in found:
@@ -107,12 +113,12 @@ def _copy(root: Path, target: Path) -> dict[str, tuple[int, ...]]:
                     text, _VALUES.get(str(relative), ()), ACYCLIC.get(str(relative), ())
                 )
                 text = expanded.text
-                places[f"sassxlate/{relative}"] = expanded.lines
+                made[f"sassxlate/{relative}"] = expanded
             copy.write_text(text, "utf-8")
-    return places
+    return made
 
 
-def _translate(folder: Path, lines: dict[str, tuple[int, ...]]) -> None:
+def _translate(folder: Path, texts: dict[str, Expanded]) -> None:
     """Writes the C of all modules, with their lines as places, and of mypyc's run time."""
     import mypyc
     from mypyc.build import mypycify
@@ -122,7 +128,7 @@ def _translate(folder: Path, lines: dict[str, tuple[int, ...]]) -> None:
     made = folder / "c"
     with contextlib.chdir(folder / "src"):
         extensions = mypycify(
-            ["--config-file", str(config), "--cache-dir", str(folder / "mypy"), *sorted(lines)],
+            ["--config-file", str(config), "--cache-dir", str(folder / "mypy"), *sorted(texts)],
             multi_file=True,
             target_dir=str(made),
             group_name=compiled.GROUP,
@@ -131,7 +137,7 @@ def _translate(folder: Path, lines: dict[str, tuple[int, ...]]) -> None:
     sources = [(folder / "src" / source).resolve() for source in group.sources]
 
     def original(match: re.Match[str]) -> str:
-        return f"{match[1]}{lines[match[2]][int(match[3]) - 1]}"
+        return f"{match[1]}{texts[match[2]].lines[int(match[3]) - 1]}"
 
     freed = 0
     modules: list[Path] = []
@@ -144,9 +150,9 @@ def _translate(folder: Path, lines: dict[str, tuple[int, ...]]) -> None:
         text = _FILE_SUFFIX.sub(r'\1".py"', _PLACE.sub(original, text))
         path.write_text(text, "utf-8")
         (modules if tops else others).append(path)
-    if len(modules) != len(lines):
-        raise ValueError(f"{len(lines)} modules, {len(modules)} files that begin one")
-    if freed != sum(map(len, ACYCLIC.values())):
+    if len(modules) != len(texts):
+        raise ValueError(f"{len(texts)} modules, {len(modules)} files that begin one")
+    if freed != sum(text.acyclic for text in texts.values()):
         raise ValueError(f"{freed} classes of objects without a collector's header")
     for number, unit in enumerate(units([(path, path.stat().st_size) for path in modules])):
         _include(made / f"unit{number}.c", unit)

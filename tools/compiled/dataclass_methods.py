@@ -13,6 +13,9 @@ import ast
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from tools.compiled.dataclass_fields import Field, decorator_name, fields_of, parameter
+from tools.compiled.packed_classes import packing
+
 
 @dataclass(frozen=True, slots=True)
 class Expanded:
@@ -20,16 +23,7 @@ class Expanded:
 
     text: str
     lines: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Field:
-    name: str
-    type: str
-    default: str | None = None
-    made: str | None = None  # the expression of a default that each object has anew
-    compared: bool = True
-    given: bool = True  # to __init__
+    acyclic: int = 0  # classes whose objects the collector does not know
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +59,10 @@ _IMPORTS = (
     "if _TYPE_CHECKING:",  # mypyc reads the decorator, and nothing calls it
     "    from mypy_extensions import mypyc_attr as _mypyc_attr",
 )
-# A default that is made anew, written so that mypyc makes it without a call.
-_LITERALS = {"list": "[]", "dict": "{}"}
+_PACKED_IMPORTS = (
+    "from typing import Final as _Final",
+    "from sassxlate.packed import SHARED as _SHARED, joined as _joined",
+)
 
 
 def expand(text: str, values: Collection[str] = (), acyclic: Collection[str] = ()) -> Expanded:
@@ -81,9 +77,10 @@ def expand(text: str, values: Collection[str] = (), acyclic: Collection[str] = (
     classes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)]
     if unknown := {*acyclic} - {node.name for node in classes}:
         raise ValueError(f"no class {', '.join(sorted(unknown))}")
-    found = False
+    found, count = False, 0
+    imports: list[str] = [*_IMPORTS]
     for node in sorted(classes, key=lambda node: -node.lineno):
-        call = next((d for d in node.decorator_list if _name(d) == "dataclass"), None)
+        call = next((d for d in node.decorator_list if decorator_name(d) == "dataclass"), None)
         if call is None and node.name in values:
             line = lines[node.lineno - 1][1]
             if "(NamedTuple):" not in line:
@@ -98,8 +95,16 @@ def expand(text: str, values: Collection[str] = (), acyclic: Collection[str] = (
         end = node.end_lineno or node.lineno
         options = {"frozen": True} if call is None else _options(call, node.lineno)
         kept = list(_kept(node))
-        methods = [*_methods(node, options, kept), *(line for one in kept for line in one.lines())]
+        pack = packing(node)
+        if pack is not None:
+            lines[end:end] = [(end, line) for line in pack.after()]
+        methods = [
+            *(_methods(node, options, kept) if pack is None else pack.methods()),
+            *(line for one in kept for line in one.lines()),
+        ]
         lines[end:end] = [(end, indent + line) for line in methods]
+        for at in () if pack is None else pack.left_out():
+            lines[at - 1] = at, ""
         for one in kept:  # its decorator's line is used for nothing
             lines[one.line - 1 : one.line + 1] = [
                 (one.line, ""),
@@ -116,14 +121,20 @@ def expand(text: str, values: Collection[str] = (), acyclic: Collection[str] = (
             if not frozen or kept:
                 raise ValueError(f"line {node.lineno}: {node.name} may be in a cycle")
             decorators.insert(0, f"{place}@_mypyc_attr(acyclic=True)")
+            count += 1 if pack is None else 2
         lines[first : node.lineno - 1] = [(node.lineno, decorator) for decorator in decorators]
+        if pack is not None:
+            imports += _PACKED_IMPORTS
+            before = [*decorators, *pack.before()]
+            lines[first:first] = [(node.lineno, line) for line in before]
     if found:
         future = [at for at, (_, line) in enumerate(lines) if line.startswith("from __future__")]
         if not future:
             raise ValueError("no `from __future__ import annotations`")
         at = future[-1] + 1
-        lines[at:at] = [(at, line) for line in _IMPORTS]
-    return Expanded("\n".join(line for _, line in lines), tuple(number for number, _ in lines))
+        lines[at:at] = [(at, line) for line in imports]
+    written = "\n".join(line for _, line in lines)
+    return Expanded(written, tuple(number for number, _ in lines), count)
 
 
 def _without_unions(text: str) -> str:
@@ -145,7 +156,7 @@ def _kept(node: ast.ClassDef) -> Iterator[_Kept]:
     for stated in node.body:
         if not isinstance(stated, ast.FunctionDef) or not stated.decorator_list:
             continue
-        decorators = [_name(decorator) for decorator in stated.decorator_list]
+        decorators = [decorator_name(decorator) for decorator in stated.decorator_list]
         if "cached_property" not in decorators:
             continue
         if (
@@ -157,10 +168,6 @@ def _kept(node: ast.ClassDef) -> Iterator[_Kept]:
         yield _Kept(stated.name, ast.unparse(stated.returns), stated.decorator_list[0].lineno)
 
 
-def _name(node: ast.expr) -> str:
-    return ast.unparse(node.func if isinstance(node, ast.Call) else node).rpartition(".")[2]
-
-
 def _options(call: ast.expr, line: int) -> dict[str, bool]:
     keywords = call.keywords if isinstance(call, ast.Call) else []
     options = {str(keyword.arg): bool(ast.literal_eval(keyword.value)) for keyword in keywords}
@@ -169,44 +176,13 @@ def _options(call: ast.expr, line: int) -> dict[str, bool]:
     return options
 
 
-def _fields(node: ast.ClassDef) -> Iterator[_Field]:
-    for stated in node.body:
-        if not isinstance(stated, ast.AnnAssign) or not isinstance(stated.target, ast.Name):
-            continue
-        name, kind, value = stated.target.id, ast.unparse(stated.annotation), stated.value
-        if kind.startswith(("ClassVar", "InitVar")):
-            raise ValueError(f"line {stated.lineno}: {kind}")
-        if not isinstance(value, ast.Call) or _name(value) != "field":
-            yield _Field(name, kind, ast.unparse(value) if value else None)
-            continue
-        given = {str(keyword.arg): keyword.value for keyword in value.keywords}
-        if unknown := given.keys() - {"default", "default_factory", "compare", "init", "repr"}:
-            raise ValueError(f"line {stated.lineno}: field with {', '.join(sorted(unknown))}")
-        default, factory = given.get("default"), given.get("default_factory")
-        yield _Field(
-            name,
-            kind,
-            None if default is None else ast.unparse(default),
-            None if factory is None else _made(factory),
-            "compare" not in given or bool(ast.literal_eval(given["compare"])),
-            "init" not in given or bool(ast.literal_eval(given["init"])),
-        )
-
-
-def _made(factory: ast.expr) -> str:
-    if isinstance(factory, ast.Lambda):
-        return ast.unparse(factory.body)
-    text = ast.unparse(factory)
-    return _LITERALS.get(text.partition("[")[0], f"{text}()")
-
-
 def _methods(node: ast.ClassDef, options: dict[str, bool], kept: Sequence[_Kept]) -> Iterator[str]:
     have = {stated.name for stated in node.body if isinstance(stated, ast.FunctionDef)}
-    fields = list(_fields(node))
+    fields = list(fields_of(node))
     frozen, eq = options.get("frozen", False), options.get("eq", True)
     if "__init__" in have:
         raise ValueError(f"line {node.lineno}: a dataclass with an __init__")
-    parameters = ["self", *(_parameter(field) for field in fields if field.given)]
+    parameters = ["self", *(parameter(field) for field in fields if field.given)]
     yield f"def __init__({', '.join(parameters)}) -> None:"
     for field in fields:
         ignore = "  # type: ignore[misc]" if frozen else ""
@@ -231,13 +207,7 @@ def _methods(node: ast.ClassDef, options: dict[str, bool], kept: Sequence[_Kept]
         yield f"    return {node.name}, ({''.join(f'self.{f.name}, ' for f in fields)})"
 
 
-def _parameter(field: _Field) -> str:
-    if field.made is not None:
-        return f"{field.name}: {field.type} | None = None"
-    return f"{field.name}: {field.type}" + ("" if field.default is None else f" = {field.default}")
-
-
-def _value(field: _Field) -> str:
+def _value(field: Field) -> str:
     if not field.given:
         return field.default if field.default is not None else str(field.made)
     return f"{field.made} if {field.name} is None else {field.name}" if field.made else field.name

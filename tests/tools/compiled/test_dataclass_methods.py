@@ -21,6 +21,32 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from sassxlate.packed import packed
+
+
+@packed(own=("op", "place"), copy="moved", apart="note")
+@dataclass(frozen=True, slots=True)
+class Wide:
+    """Its objects hold what differs."""
+
+    op: str
+    size: int = 7  # a comment
+    flag: bool = False
+    inner: Wide | None = None
+    more: tuple[str, ...] = ()
+    note: str = field(default="", compare=False)
+    place: int = field(default=-1, compare=False)
+
+    def __hash__(self) -> int:
+        return hash(self.op)
+
+    def moved(self, op: str, place: int) -> Wide:
+        """Another op at another place."""
+        raise NotImplementedError
+
+    def area(self) -> int:
+        return self.size * self.size
+
 
 @dataclass(frozen=True, slots=True)
 class Point:
@@ -106,6 +132,41 @@ def test_frozen_values(both: tuple[Any, Any]) -> None:
         assert repr(alone) == "Alone(only=5)"
     with pytest.raises(TypeError):
         written.Point()
+
+
+def test_packed_values(both: tuple[Any, Any]) -> None:
+    plain, written = both
+    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        (("a",), {}),
+        (("a", 3), {"note": "n"}),
+        (("b",), {"flag": True, "more": ("m",), "place": 4}),
+        (("b", 7, True), {}),
+    ]
+    for given, named in calls:
+        one, other = plain.Wide(*given, **named), written.Wide(*given, **named)
+        assert repr(other) == repr(one)
+        assert hash(other) == hash(one)
+        assert [f.name for f in fields(other)] == [f.name for f in fields(one)]
+        assert [f.compare for f in fields(other)] == [f.compare for f in fields(one)]
+        assert written.Wide.__match_args__ == plain.Wide.__match_args__
+        assert repr(replace(other, size=2, op="c")) == repr(replace(one, size=2, op="c"))
+        assert repr(other.moved("m", 5)) == repr(one.moved("m", 5))
+        assert repr(pickle.loads(pickle.dumps(other))) == repr(other)
+        assert other.area() == one.area()
+        for again, more in calls:
+            same = one == plain.Wide(*again, **more)
+            assert (other == written.Wide(*again, **more)) is same
+    notes = [written.Wide("x", note=text) for text in ("first", "second")]
+    assert [written.Wide("a", inner=one).inner.note for one in notes] == ["first", "second"]
+    one, other = written.Wide("a", 3, True), written.Wide("b", 3, True, place=5)
+    assert one._rest is other._rest
+    assert one.moved("c", 1)._rest is one._rest
+    assert written.Wide("a")._rest is written.Wide("b", place=2)._rest
+
+
+def test_objects_that_the_collector_does_not_know_are_counted() -> None:
+    """A packed class is two."""
+    assert expand(SOURCE, acyclic=("Point", "Wide")).acyclic == 3
 
 
 def test_defaults_are_made_anew(both: tuple[Any, Any]) -> None:
