@@ -287,8 +287,7 @@ class CompiledRow:
             self.scheduled(word)
         values: list[Value] = []
         guard = (_GUARDS if self.row.guard == "P" else _UNIFORM_GUARDS)[word >> 12 & 15]
-        reads: set[RegRef] = set(guard.reads)
-        writes: set[RegRef] = set()
+        reads, writes = guard.reads, _NONE
         operands: dict[str, Operand] = {}
         for slot in variant.slots:
             seen = slot.seen
@@ -299,10 +298,11 @@ class CompiledRow:
                 value = seen.get(part) or slot.remember(part, word, offset)
             values.append(value)
             operands[slot.role] = value.operand
+            # Where one operand alone names registers, its set is a shared one.
             if value.reads:
-                reads |= value.reads
+                reads = _shared(reads | value.reads) if reads else value.reads
             if value.writes:
-                writes |= value.writes
+                writes = _shared(writes | value.writes) if writes else value.writes
         text = guard.text + variant.head
         lead = " "
         for at, body, elide, before in variant.printed:
@@ -315,7 +315,9 @@ class CompiledRow:
                 text += (lead or before) + body
             lead = ""
         if self.row.effect:
-            IMPLICIT[self.row.effect](operands, reads, writes)
+            read, written = set(reads), set(writes)
+            IMPLICIT[self.row.effect](operands, read, written)
+            reads, writes = _shared(frozenset(read)), _shared(frozenset(written))
         return Instruction(
             arch,
             offset,
@@ -325,8 +327,8 @@ class CompiledRow:
             guard.pred,
             operands,
             control_of(word),
-            _shared(frozenset(reads)),
-            _shared(frozenset(writes)),
+            reads,
+            writes,
             text.rstrip(),
         )
 
