@@ -131,7 +131,7 @@ def _shuffles(function: Function) -> Iterator[_Chosen]:
         if value.op != _SHUFFLE or (shift := values.get(value.args[0])) is None:
             continue
         choice = values.get(shift.args[0]) if shift.op == "shl" and shift.args[1] == "2" else None
-        if choice is None or choice.op != "select":
+        if choice is None or choice.op != "select" or not choice.args:
             continue
         test, a, b = choice.args
         for other, own, holds in ((a, b, True), (b, a, False)):
@@ -184,6 +184,8 @@ class _Uses:
         if value is None or value.at != at:
             return False
         if value.op == "select":
+            if not value.args:  # of vectors
+                return False
             test, then, other = value.args
             if name == self.shuffle.name and test == self.shuffle.inside:
                 return True  # as _owned leaves it
@@ -213,7 +215,7 @@ class _Merged:
 
     def root(self, name: str) -> str:
         """A value without changes of its type alone."""
-        while (found := self.function.values.get(name)) and found.op == "bitcast":
+        while (found := self.function.values.get(name)) and found.op == "bitcast" and found.args:
             (name,) = found.args
         return name
 
@@ -249,6 +251,8 @@ class _Merged:
         return found if chosen <= known and all(self._guards(both) for both in found) else []
 
     def _replaces(self, choice: Value) -> bool:
+        if not choice.args:  # of vectors
+            return False
         test, then, other = choice.args
         return (
             test != then and self.root(then) == self.shuffle.name and self.root(other) == self.own
@@ -257,7 +261,7 @@ class _Merged:
     def _guards(self, both: Value) -> bool:
         name = self.function.result(both.at)
         return all(
-            value is not None and value.op == "select" and value.args[0] == name
+            value is not None and value.op == "select" and value.args[:1] == (name,)
             and self._replaces(value) for _, value in self.users(name)
         )  # fmt: skip
 
@@ -336,7 +340,7 @@ def _owned(function: Function, shuffle: _Chosen) -> None:
     for at in function.uses.get(shuffle.name, ()):
         name = function.result(at)
         value = function.values.get(name)
-        if value is None or value.op != "select" or value.args[0] != shuffle.inside:
+        if value is None or value.op != "select" or value.args[:1] != (shuffle.inside,):
             continue
         test, *arms = value.args
         arms[int(shuffle.holds)] = _other(arms[int(shuffle.holds)], shuffle)

@@ -147,6 +147,23 @@ def test_lines(limit: str, use: str, plain: bool) -> None:
     assert (out.strip() == text.strip()) != plain
 
 
+def test_halves() -> None:
+    """Vectors, of which the text is not read."""
+    halves = "%h = bitcast i32 %s to <2 x half>\n  "
+    chosen = "%c = select i1 %out.of.it, <2 x half> zeroinitializer, <2 x half> %h\n  "
+    back = "%r = bitcast <2 x half> %c to i32"
+    shuffled = FUNCTION.replace("i32 %v)", "i32 %u)").replace(
+        "%me =", "%x = bitcast i32 %v to <2 x half>\n  %y = fneg <2 x half> %x\n  "
+        "%u = bitcast <2 x half> %y to i32\n  %me =", 1
+    )  # fmt: skip
+    for text in (
+        FUNCTION.replace("USE", halves + chosen + back),
+        shuffled.replace("USE", "%r = add i32 %s, 1"),
+    ):
+        given = text.replace("LIMIT", "31")
+        assert unchosen(given).strip() == given.strip()
+
+
 def test_the_least_of_two_limits() -> None:
     use = "%t = icmp sge i32 %limit, %next\n  " + LESS.replace("TEST", "%t") + CHOSEN
     text = FUNCTION.replace("LIMIT", "%held").replace("USE", use)
