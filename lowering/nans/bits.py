@@ -26,7 +26,8 @@ from sassxlate.disasm.sass.instruction import Instruction, RegRef
 from sassxlate.lowering.nans import values
 from sassxlate.lowering.nans.flow import FACTS, SAME, Flow, doubles_of
 from sassxlate.lowering.nans.guarded import Guarded
-from sassxlate.lowering.nans.moves import of_parts, one_of
+from sassxlate.lowering.nans.moves import of_doubles, of_parts, one_of
+from sassxlate.lowering.nans.pairs import Pairs
 from sassxlate.lowering.nans.reach import Reach
 from sassxlate.lowering.nans.reads import BITS, DIRTY, WIDE, Nan, takes_away
 from sassxlate.lowering.nans.steps import (
@@ -34,6 +35,7 @@ from sassxlate.lowering.nans.steps import (
     HALVES,
     NUMBER,
     PARTS,
+    SHUFFLED,
     SINGLE,
     UNKNOWN,
     Makers,
@@ -266,7 +268,7 @@ class _Pass:
             if out.isdisjoint(step.writes):
                 continue
             for to, sources in zip(step.words, step.copies, strict=False):
-                if to in out:
+                if to in out and step.makes != SHUFFLED:
                     out.update(s for s in sources if isinstance(s, int))
             if step.plain:
                 out.difference_update(set(step.writes).difference(step.moved))
@@ -331,6 +333,7 @@ class _Pass:
 
     def _through(self, block: Block, state: State, weight: int) -> State:
         """The state after a block; with a weight, reads as bits are recorded."""
+        pairs = Pairs(state, tier=self.tier) if self.doubles else None
         state = dict(state)
         guarded = Guarded() if self.tier else None
         for step in self.steps[block.index]:
@@ -344,12 +347,17 @@ class _Pass:
                         if step.movable and step.plain and (kind := _curable(value.bits)):
                             left = _FREE16 if kind == _SINGLE else _FREE32
                             state[register] = _clean(left, value.bound)
+                if pairs is not None and weight:
+                    for low in pairs.apart(step, found):
+                        self._use(step, low, found[low], weight, block)
                 if weight:
                     for register in step.copied:
                         if found.get(register, UNKNOWN).bits & _DIRTY:
                             self.moves.add(step.ins.offset)
             if weight and step.made & _WIDE:
                 self.passes[step.ins.offset] = self._from(step, found)
+            if pairs is not None:
+                pairs.step(step)
             if guarded is None and not (step.makes or step.carries):
                 forget(step, state)
                 continue
@@ -360,6 +368,8 @@ class _Pass:
                 put(state, register, value)
             if guarded is not None:
                 guarded.written(step, values)
+        if pairs is not None:
+            pairs.leave(state)
         return state
 
     def _use(self, step: Step, register: int, value: Value, weight: int, block: Block) -> None:
@@ -395,10 +405,12 @@ class _Pass:
             return [one_of(sources, state) for sources in step.copies]
         if makes == PARTS:
             return (of_parts(step, state),)
+        if makes == SHUFFLED:
+            return [of_doubles(sources, state, self.doubles) for sources in step.copies]
         size = step.size
         for register in step.sources:
             if register in state:
-                size = self._size(step.ins, state)
+                size = float_result(step.ins, _Known(step.ins, state))
                 break
         if makes == NUMBER:
             return (_number(ANY if size is None else size),)
@@ -423,9 +435,6 @@ class _Pass:
             known = tuple([Value(_BITS | part, bound, mine) for part in parts])
         self.made[at] = known
         return known
-
-    def _size(self, ins: Instruction, state: State) -> int | None:
-        return float_result(ins, _Known(ins, state))
 
     def _more(self, weights: list[int]) -> set[int]:
         """Makers whose results are cheaper to repair at once."""

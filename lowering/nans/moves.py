@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from sassxlate.lowering.nans.reads import Nan
+from sassxlate.lowering.nans.flow import doubles_of
+from sassxlate.lowering.nans.reads import BITS, WIDE, Nan
 from sassxlate.lowering.nans.steps import UNKNOWN, State, Step, Value, union
 from sassxlate.lowering.nans.values import ANY
 
@@ -13,6 +14,8 @@ _KINDS: Final = int(Nan.HALVES | Nan.BRAIN)
 _SINGLE: Final = int(Nan.SINGLE)
 _FREE32: Final = int(Nan.FREE32)
 _FREE16: Final = int(Nan.FREE16)
+_WIDE: Final = int(WIDE)
+_BITS: Final = int(BITS)
 
 
 def one_of(sources: tuple[int | Value, ...], state: State) -> Value:
@@ -22,6 +25,14 @@ def one_of(sources: tuple[int | Value, ...], state: State) -> Value:
         one = state.get(source, UNKNOWN) if isinstance(source, int) else source
         out = one if out is None else out.joined(one)
     return UNKNOWN if out is None else out
+
+
+def of_doubles(sources: tuple[int | Value, ...], state: State, doubles: frozenset[int]) -> Value:
+    """What is known of a shuffled word, of those of doubles alone."""
+    known = one_of(sources, state)
+    if not known.bits & _WIDE:
+        return UNKNOWN
+    return Value(known.bits & _WIDE | _BITS, ANY, doubles_of(known.makers, doubles))
 
 
 def of_parts(step: Step, state: State) -> Value:
@@ -35,4 +46,4 @@ def of_parts(step: Step, state: State) -> Value:
     return Value(bits | _FREE32, ANY, makers)
 
 
-__all__ = ["of_parts", "one_of"]
+__all__ = ["of_doubles", "of_parts", "one_of"]

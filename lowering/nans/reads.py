@@ -32,6 +32,7 @@ class Nan(IntFlag):
     FREE32 = 16  # same as SASS's, possibly a NaN of binary32 other than 0x7fffffff
     FREE16 = 32  # same as SASS's, possibly a NaN of a half other than 0x7fff
     BRAIN = 64  # a NaN of bf16 in either half, other than 0x7fff; by the optimising tier alone
+    ALONE = 128  # beside LOW: perhaps not the low word of the double whose high word comes next
 
 
 BITS: Final = Nan.FREE32 | Nan.FREE16
@@ -249,6 +250,14 @@ def carries(ins: Instruction) -> bool:
     return [m for m in ins.modifiers if m in _FORMATS] == ["F32", "F64"]
 
 
+def words_of_doubles(ins: Instruction) -> tuple[tuple[str, str], ...]:
+    """The roles in which an instruction reads the low and the high words of doubles as numbers."""
+    if QUOTIENTS.get(ins.mnemonic) == "f64":
+        return tuple((r, r + "h") for r in ("Ra", "Rb") if isinstance(ins.get(r), Reg))
+    roles, blind = numeric(ins)
+    return tuple((r, r) for r in roles) if blind & Nan.LOW else ()
+
+
 def made(ins: Instruction, *, tier: bool = False) -> Nan:
     """The NaN of an instruction's result that may differ from SASS's.
 
@@ -296,4 +305,5 @@ def made(ins: Instruction, *, tier: bool = False) -> Nan:
 __all__ = [
     "BITS", "DIRTY", "WIDE", "Nan", "carries", "is_plain", "made", "moved", "numeric",
     "nvcc_routine", "of_brains", "routines_in", "sources_of_doubles", "takes_away",
+    "words_of_doubles",
 ]  # fmt: skip

@@ -25,6 +25,7 @@ from sassxlate.lowering.nans.reads import (
     moved,
     numeric,
     sources_of_doubles,
+    words_of_doubles,
 )
 from sassxlate.lowering.nans.values import ANY, Sources, float_result
 
@@ -73,8 +74,9 @@ State = dict[int, Value]  # by the number of the register's bit; a missing one i
 
 # How an instruction's result comes about: nothing is known of it; it may be one of several sources,
 # bit for bit; a float whose NaN is SASS's; a NaN that may be another, of binary32, of halves, of a
-# double or its high word; two halves, each of a source.
-NOTHING, COPY, NUMBER, SINGLE, HALVES, DOUBLE, PARTS = range(7)
+# double or its high word; two halves, each of a source; a word of a double that is shuffled, where
+# all else that is shuffled is repaired before.
+NOTHING, COPY, NUMBER, SINGLE, HALVES, DOUBLE, PARTS, SHUFFLED = range(8)
 
 
 class Step(NamedTuple):
@@ -87,6 +89,7 @@ class Step(NamedTuple):
     ``copies``: for each word of the result the sources that it may be, registers or values; of
     PARTS those of the lower and the upper half.
     ``passes``: registers whose NaN of a double it passes on; ``carries``: to a float.
+    ``pairs``: the low and the high words of doubles that it reads as numbers.
     """
 
     ins: Instruction
@@ -104,6 +107,7 @@ class Step(NamedTuple):
     size: int | None
     passes: tuple[int, ...]
     carries: bool
+    pairs: tuple[tuple[int, int], ...] = ()
 
 
 _DIRTY: Final = int(DIRTY)
@@ -141,6 +145,8 @@ def names(some: list[Step]) -> frozenset[int]:
         out.update(step.words)
         out.update(step.sources)
         out.update(step.passes)
+        # Which words make up doubles depends on both.
+        out.update([register - 1 for register in step.writes])
         for sources in step.copies:
             out.update([source for source in sources if isinstance(source, int)])
     return frozenset(out)
@@ -176,6 +182,12 @@ def _step(ins: Instruction, movable: bool, tier: bool) -> Step:
         return _parts(ins, movable, writes, words, parts)
     roles = moved(ins, tier=tier)
     if is_plain(ins) and not roles:
+        if ins.mnemonic == "SHFL" and (source := _words(ins, "Ra")):
+            bits = _as_bits(tracked(ins.reads))
+            return Step(
+                ins, bits, (), (), writes, ins.guard.is_true, movable, SHUFFLED, 0, words,
+                (source,), (), None, (), False,
+            )  # fmt: skip
         bits = _as_bits(tracked(ins.reads))
         return Step(
             ins, bits, (), (), writes, ins.guard.is_true, movable, NOTHING, 0, words, (), (), None,
@@ -210,8 +222,17 @@ def _step(ins: Instruction, movable: bool, tier: bool) -> Step:
             passes += _words(ins, role)
     return Step(
         ins, reads, copied, origin, writes, ins.guard.is_true, movable, makes, kind, words,
-        copies, sources, size, passes, carried and not roles,
+        copies, sources, size, passes, carried and not roles, _pairs(ins),
     )  # fmt: skip
+
+
+def _pairs(ins: Instruction) -> tuple[tuple[int, int], ...]:
+    out: list[tuple[int, int]] = []
+    for below, above in words_of_doubles(ins):
+        low, high = _words(ins, below), _words(ins, above)
+        if low and high:
+            out.append((low[0], high[-1] if len(high) == 1 else high[1]))
+    return tuple(out)
 
 
 def _parts(
@@ -320,6 +341,6 @@ def _constant(ins: Instruction, role: str) -> Value:
 
 
 __all__ = [
-    "COPY", "DOUBLE", "HALVES", "NOTHING", "NUMBER", "PARTS", "SINGLE", "UNKNOWN", "Makers",
-    "State", "Step", "Value", "forget", "names", "put", "steps", "union",
+    "COPY", "DOUBLE", "HALVES", "NOTHING", "NUMBER", "PARTS", "SHUFFLED", "SINGLE", "UNKNOWN",
+    "Makers", "State", "Step", "Value", "forget", "names", "put", "steps", "union",
 ]  # fmt: skip
