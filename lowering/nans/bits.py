@@ -60,6 +60,7 @@ _HALVES: Final = int(Nan.HALVES)
 _BRAIN: Final = int(Nan.BRAIN)
 _HIGH: Final = int(Nan.HIGH)
 _LOW: Final = int(Nan.LOW)
+_ALONE: Final = int(Nan.ALONE)
 _FREE32: Final = int(Nan.FREE32)
 _FREE16: Final = int(Nan.FREE16)
 
@@ -348,8 +349,8 @@ class _Pass:
                             left = _FREE16 if kind == _SINGLE else _FREE32
                             state[register] = _clean(left, value.bound)
                 if pairs is not None and weight:
-                    for low in pairs.apart(step, found):
-                        self._use(step, low, found[low], weight, block)
+                    for word in pairs.apart(step, found):
+                        self._use(step, word, found[word], weight, block)
                 if weight:
                     for register in step.copied:
                         if found.get(register, UNKNOWN).bits & _DIRTY:
@@ -400,7 +401,7 @@ class _Pass:
         makes, words = step.makes, step.words
         if step.carries:
             makers = self._from(step, state)
-            return [Value(_BITS | _HIGH, ANY, makers)] * len(words) if makers else ()
+            return [Value(_BITS | _HIGH | _ALONE, ANY, makers)] * len(words) if makers else ()
         if makes == COPY:
             return [one_of(sources, state) for sources in step.copies]
         if makes == PARTS:

@@ -15,6 +15,7 @@ _SINGLE: Final = int(Nan.SINGLE)
 _FREE32: Final = int(Nan.FREE32)
 _FREE16: Final = int(Nan.FREE16)
 _WIDE: Final = int(WIDE)
+_ALONE: Final = int(Nan.ALONE)
 _BITS: Final = int(BITS)
 
 
@@ -32,7 +33,7 @@ def of_doubles(sources: tuple[int | Value, ...], state: State, doubles: frozense
     known = one_of(sources, state)
     if not known.bits & _WIDE:
         return UNKNOWN
-    return Value(known.bits & _WIDE | _BITS, ANY, doubles_of(known.makers, doubles))
+    return Value(known.bits & (_WIDE | _ALONE) | _BITS, ANY, doubles_of(known.makers, doubles))
 
 
 def of_parts(step: Step, state: State) -> Value:

@@ -2,7 +2,8 @@
 
 A double that is NaN on both sides is NaN to whatever reads both of its words as a number.  Its low
 word beside the high word of another double need not be: ``0x7ff00000`` is an infinity above a low
-word of zero, and NaN above any other.  So such a pair is a read of the low word's bits.
+word of zero, and NaN above any other.  So such a pair is a read of the low word's bits.  So is
+the NaN that F2F.F32.F64 makes as a high word: 0x7fc00000 is one of a large number.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from sassxlate.lowering.nans.reads import WIDE, Nan, moved
 from sassxlate.lowering.nans.steps import COPY, DOUBLE, SHUFFLED, State, Step, Value
 
 _LOW: Final = int(Nan.LOW)
+_HIGH: Final = int(Nan.HIGH)
 _ALONE: Final = int(Nan.ALONE)
 _WIDE: Final = int(WIDE)
 _EXACT: Final = 0  # a word that is the same on both sides
@@ -36,10 +38,17 @@ class Pairs:
         self._now = 0
 
     def apart(self, step: Step, found: State) -> list[int]:
-        """The low words of doubles, NaN on both sides, that an instruction reads beside other high
-        words."""
-        some = [pair for pair in step.pairs if pair[0] in found and found[pair[0]].bits & _LOW]
-        return [low for low, high in some if self._of(low) != self._of(high)]
+        """The words of doubles, NaN on both sides, that an instruction reads beside others, and the
+        floats that it reads as high words."""
+        out: list[int] = []
+        for low, high in step.pairs:
+            bits = found[low].bits if low in found else 0
+            if bits & _LOW and self._of(low) != self._of(high):
+                out.append(low)
+            bits = found[high].bits if high in found else 0
+            if bits & _HIGH and bits & _ALONE:
+                out.append(high)
+        return out
 
     def step(self, step: Step) -> None:
         """An instruction has been executed."""
@@ -69,7 +78,7 @@ class Pairs:
             if value is None or not value.bits & _LOW:
                 continue
             bits = value.bits & ~_ALONE
-            if self._of(register) != self._of(register + 1):
+            if bits & _HIGH or self._of(register) != self._of(register + 1):
                 bits |= _ALONE
             if bits != value.bits:
                 state[register] = Value(bits, value.bound, value.makers)
@@ -88,7 +97,7 @@ class Pairs:
             return _EXACT
         if bits == _LOW:
             return self._number(("before", register))
-        if bits == int(Nan.HIGH):
+        if bits == _HIGH:
             return self._number(("before", register - 1))
         return self._number(("alone", register))
 

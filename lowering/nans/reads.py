@@ -32,7 +32,9 @@ class Nan(IntFlag):
     FREE32 = 16  # same as SASS's, possibly a NaN of binary32 other than 0x7fffffff
     FREE16 = 32  # same as SASS's, possibly a NaN of a half other than 0x7fff
     BRAIN = 64  # a NaN of bf16 in either half, other than 0x7fff; by the optimising tier alone
-    ALONE = 128  # beside LOW: perhaps not the low word of the double whose high word comes next
+    # Beside LOW: perhaps not the low word of the double whose high word comes next.
+    # Beside HIGH: perhaps a NaN of binary32, with a double's sign and payload.
+    ALONE = 128
 
 
 BITS: Final = Nan.FREE32 | Nan.FREE16
@@ -251,11 +253,12 @@ def carries(ins: Instruction) -> bool:
 
 
 def words_of_doubles(ins: Instruction) -> tuple[tuple[str, str], ...]:
-    """The roles in which an instruction reads the low and the high words of doubles as numbers."""
+    """The roles in which an instruction reads the low and the high words of doubles as numbers; the
+    same for both where a role has both, or the high word alone."""
     if QUOTIENTS.get(ins.mnemonic) == "f64":
         return tuple((r, r + "h") for r in ("Ra", "Rb") if isinstance(ins.get(r), Reg))
     roles, blind = numeric(ins)
-    return tuple((r, r) for r in roles) if blind & Nan.LOW else ()
+    return tuple((r, r) for r in roles) if blind & Nan.LOW or blind == Nan.HIGH else ()
 
 
 def made(ins: Instruction, *, tier: bool = False) -> Nan:

@@ -89,7 +89,7 @@ class Step(NamedTuple):
     ``copies``: for each word of the result the sources that it may be, registers or values; of
     PARTS those of the lower and the upper half.
     ``passes``: registers whose NaN of a double it passes on; ``carries``: to a float.
-    ``pairs``: the low and the high words of doubles that it reads as numbers.
+    ``pairs``: the low words of doubles that it reads as numbers, -1 for none, and the high ones.
     """
 
     ins: Instruction
@@ -231,7 +231,8 @@ def _pairs(ins: Instruction) -> tuple[tuple[int, int], ...]:
     for below, above in words_of_doubles(ins):
         low, high = _words(ins, below), _words(ins, above)
         if low and high:
-            out.append((low[0], high[-1] if len(high) == 1 else high[1]))
+            alone = below == above and len(low) == 1
+            out.append((-1 if alone else low[0], high[0] if len(high) == 1 else high[1]))
     return tuple(out)
 
 

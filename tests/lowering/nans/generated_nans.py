@@ -126,6 +126,75 @@ class Chains(Writer):
         self.put(f"{self.rng.choice(('', guard))}IMAD R10, R10, 0x3, {known[-1]}")
 
 
+class Doubles(Chains):
+    """Straight code on doubles whose words are moved, shuffled and put together with those of
+    others, and read in one way each."""
+
+    _LOW = (24, 26, 28, 32)
+
+    def body(self, depth: int, regions: tuple[tuple[int, str], ...], most: int) -> None:
+        for _ in range(5):
+            self.chain()
+
+    def chain(self) -> None:
+        for d in self._LOW[:3]:
+            form = self.rng.choice(("{}", "-{}", "|{}|"))
+            self.put(f"F2F.F64.F32 R{d}, {form.format(self.rng.choice(('R8', 'R9', 'R12')))}")
+        self.put("MOV R32, R8")
+        self.put("MOV R33, R9")
+        guard = f"@{self.pred()} "
+        for _ in range(self.rng.randrange(2, 9)):
+            self._step(guard if self.rng.random() < 0.25 else "")
+        self._end(self.rng.choice(self._LOW))
+
+    def _step(self, guard: str) -> None:
+        a, b, c, d = (self.rng.choice(self._LOW) for _ in range(4))
+        x, y = (self.rng.choice(("", "", "-")) for _ in range(2))
+        high = f"R{d + 1}, R{a + 1}"
+        kind = self.rng.choice(
+            ("DADD", "DADD", "DMUL", "DFMA", "SHFL", "SHFL", "MOV", "one", "F2F")
+        )
+        match kind:
+            case "DADD":
+                self.put(f"{guard}DADD R{d}, {x}R{a}, {y}R{b}")
+            case "DMUL":
+                self.put(f"{guard}DMUL R{d}, {x}R{a}, R{b}")
+            case "DFMA":
+                self.put(f"{guard}DFMA R{d}, {x}R{a}, R{b}, {y}R{c}")
+            case "SHFL":
+                how = f"{self.rng.choice((1, 2, 7, 16)):#x}, 0x1f"
+                words = self.rng.choice(((f"R{d}, R{a}", high), (f"R{d}, R{a}",), (high,)))
+                for word in words:
+                    self.put(f"SHFL.BFLY PT, {word}, {how}")
+            case "MOV":
+                self.put(f"{guard}MOV R{d}, R{a}")
+                self.put(f"{guard}MOV {high}")
+            case "F2F":
+                self.put(f"F2F.F32.F64 R{d + 1}, R{a}")
+            case _:
+                some = (f"PRMT {high}, 0x7610, R{b + 1}", f"MOV R{d}, R{a}", f"MOV {high}")
+                self.put(guard + self.rng.choice(some))
+
+    def _end(self, a: int) -> None:
+        kind = self.rng.choice(("high", "low", "float", "sum", "test", "both"))
+        read = f"R{a + (kind == 'high')}"
+        if kind == "both":
+            self.put(f"LOP3.LUT R10, R10, R{a}, R{a + 1}, 0x96, !PT")
+            return
+        if kind == "test":
+            self.put(f"DSETP.GEU.AND P3, PT, R{a}, R{self.rng.choice(self._LOW)}, PT")
+            read = "R6"
+            self.put("SEL R6, RZ, 0x1, P3")
+        elif kind in ("float", "sum"):
+            read = "R6"
+            if kind == "sum":
+                self.put(f"DADD R28, R{a}, R{self.rng.choice(self._LOW)}")
+            self.put(f"F2F.F32.F64 R6, R{28 if kind == 'sum' else a}")
+            if kind == "sum":
+                self.put("FADD R6, R6, R8")
+        self.put(f"IMAD R10, R10, 0x3, {read}")
+
+
 def of_seed(seed: int, arch: int, writer: type[Writer] = Writer) -> Prepared:
     """A kernel over special values, two blocks of it."""
     rng = np.random.default_rng(seed)

@@ -9,6 +9,7 @@ from sassxlate.cfg import liveness
 from sassxlate.lowering.kernel_graph import kernel_cfg
 from sassxlate.lowering.nans.bits import nan_bits
 from tests.disasm.sass.interpreter.launches import Prepared, assembled, with_code
+from tests.lowering.nans import generated_nans
 
 _HEAD = """
 MOV R2, 0x1000 ;
@@ -96,6 +97,25 @@ def test_shuffled_words_are_read_later(tier: bool) -> None:
     assert _exact(both + "MOV R13, 0x7ff00000 ;\n" + _TESTED, tier=tier)
 
 
+_SKIPPED = "@P0 BRA `(.L) ;\nMOV R13, R7 ;\n.L:\n"
+
+
+@pytest.mark.parametrize("tier", [False, True])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("F2F.F32.F64 R10, R6 ;\nFADD R10, R10, R4 ;\nSTG.E [R2.64], R10 ;", False),
+        ("F2F.F32.F64 R13, R6 ;\nMOV R12, R4 ;\n" + _TESTED, True),
+        ("F2F.F32.F64 R13, R6 ;\nMOV R12, R4 ;\n" + _SKIPPED + _TESTED, True),
+        ("F2F.F32.F64 R9, R6 ;\nMOV R7, R9 ;\n" + _SKIPPED + "MUFU.RCP64H R9, R7 ;", True),
+        (_SKIPPED + "MUFU.RCP64H R9, R7 ;", False),
+    ],
+)  # fmt: skip
+def test_a_float_as_a_high_word(text: str, expected: bool, tier: bool) -> None:
+    """A NaN of binary32 is the high word of a large double."""
+    assert _exact(text, tier=tier) is expected
+
+
 _KERNEL = """
 S2R R0, SR_TID.X ;
 ULDC.64 UR6, c[0x0][0x208] ;
@@ -135,3 +155,24 @@ def test_an_infinity_above_the_low_word_of_a_nan(form: str, tier: bool) -> None:
     ours, theirs = launch.interpreted(), launch.translated(tier=tier)
     assert ours.tolist() == theirs.tolist()
     assert len(set(theirs.tolist())) == 2
+
+
+def _same(seed: int, arch: int) -> None:
+    prepared = generated_nans.of_seed(seed, arch, generated_nans.Doubles)
+    ours = prepared.interpreted()
+    for tier in (False, True):
+        theirs = prepared.translated(tier=tier)
+        wrong = np.flatnonzero(ours != theirs)
+        assert [(tier, int(i), hex(ours[i]), hex(theirs[i])) for i in wrong[:4]] == []
+
+
+@pytest.mark.parametrize(("seed", "arch"), [(1, 80), (2, 90)])
+def test_random_doubles(seed: int, arch: int) -> None:
+    _same(seed, arch)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("arch", [80, 90])
+@pytest.mark.parametrize("seed", range(400))
+def test_more_random_doubles(seed: int, arch: int) -> None:
+    _same(seed, arch)
