@@ -31,7 +31,7 @@ TABLE = "lowering/target.py"
 # Those that are no target's, and what they are.
 OTHERS = {
     "cfg/view/layout.py": {"LANE"},  # a distance in a picture
-    "disasm/rdna3/reads_writes.py": {"SGPR_BITS"},  # operands of the instruction set, as bits
+    "disasm/rdna3/reads_writes.py": {"FIRST_VGPR", "SGPR_BITS"},  # operands, as bits
     "disasm/rdna3/tables/kernel_descriptor.py": {"_SGPRS_FREE"},  # a field's value
     "disasm/rdna3/tables/operand_codes.py": {"SGPRS", "VGPRS"},  # operands of the instruction set
     "disasm/sass/semantics/warp_state.py": {"LANES"},  # NVIDIA's warp
@@ -44,6 +44,7 @@ OTHERS = {
     "lowering/emulate/wave/system.py": {"_DEALLOC_VGPRS"},  # a message of s_sendmsg
     "lowering/regalloc/allocate.py": {"SGPR_TEMPS"},  # what the allocator reserves
     "lowering/report/occupancy.py": {"WARP"},  # NVIDIA's warp
+    "lowering/tier/compiler/shuffled.py": {"_LANES"},  # NVIDIA's warp
     "lowering/tier/warp/presumed.py": {"_LANES"},  # NVIDIA's warp
     "lowering/verify/kernel/verify.py": {"LANES"},  # inputs that are tried at once
     "lowering/verify/rules/verify.py": {"_WAVES"},  # inputs that are tried at once

@@ -16,7 +16,7 @@ from sassxlate import __version__, compiled
 from sassxlate.runtime_shim import paths
 
 _PACKAGES = ("disasm", "cfg", "lowering", "llm", "runtime_shim", "domain")
-_MODULES = ("quick_init.py",)  # beside them
+_MODULES = ("packed.py", "quick_init.py")  # beside them
 # Folders and files that do not affect code.  A model's weights are among them: its proposals are
 # proved, and stored under the model's own name.  The reference interpreter is another: it judges.
 # Of the service and what starts it, whatever only carries requests; if the messages change,

@@ -21,7 +21,7 @@ def test_the_longest(capsys: pytest.CaptureFixture[str]) -> None:
         sass, rdna3, us, held = (int(word) for word in row.split()[:4])
         assert 150 <= sass < rdna3
         assert us > 0
-        assert 1000 < held < 100_000
+        assert 200 < held < 100_000  # fewer where earlier translations left equal objects
     assert long_kernels.main(["--least", "5000", *files]) == 1
 
 
