@@ -288,7 +288,7 @@ class _Pass:
     def _solve(self) -> list[State]:
         """The states before each block, to a fixed point.
 
-        What calls bring back to all places behind them makes each block's start new several times,
+        What calls bring back to all places after them makes each block's start new several times,
         mostly in registers that its code does not name: these are taken past it.
         """
         blocks = self.cfg.blocks
