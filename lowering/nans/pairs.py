@@ -25,8 +25,8 @@ _EXACT: Final = 0  # a word that is the same on both sides
 class Pairs:
     """The words of doubles in a block, from its start on.
 
-    Each register has the number of the double that it holds a word of, whichever that is in a lane:
-    two words with the same number come from the same operation by the same choices.
+    Each register has the number of the double, per lane, that it holds a word of: two words with
+    the same number come from the same operation by the same choices.
     """
 
     def __init__(self, entry: State, *, tier: bool) -> None:
@@ -114,7 +114,7 @@ class Pairs:
         return out
 
     def _choice(self, ins: Instruction) -> tuple[object, ...]:
-        """What an instruction chooses one of its sources, or a lane, by."""
+        """By what an instruction chooses a source, or another lane."""
         roles = ("Ra",) if ins.mnemonic == "SHFL" else moved(ins, tier=self._tier)
         out: list[object] = [ins.mnemonic, *ins.modifiers]
         for role, operand in ins.operands.items():

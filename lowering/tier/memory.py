@@ -178,7 +178,7 @@ def access(lane: Lane, ins: Instruction, guard: Guard, volatile: bool, again: bo
             lane.give("Rd", words, chosen_by)
             return
         for role, some in zip(("Rd", "Rd2"), halves, strict=True):
-            lane.give(role, [words[i] for i in some])
+            lane.give(role, [words[i] for i in some], chosen_by)
 
     alone = not isinstance(told, Pred) or told.is_true  # no second predicate chooses
     if guard is not None and alone and not volatile and _is_there(lane, what.space, what.size):

@@ -77,15 +77,8 @@ class Compared:
 
 def run(side: Side, program: BenchProgram, limit_s: float) -> Taken:
     """One run of the program by an installation, on the emulated device."""
-    words = [
-        *side.command,
-        "run",
-        "--device",
-        "emulator",
-        "--",
-        str(program.path.absolute()),
-        *program.args,
-    ]
+    app = str(program.path.absolute())
+    words = [*side.command, "run", "--device", "emulator", "--", app, *program.args]
     start = time.monotonic()
     process = subprocess.Popen(
         words, cwd=program.path.parent, env=side.environment(), stdin=subprocess.DEVNULL,

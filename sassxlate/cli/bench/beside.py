@@ -6,7 +6,15 @@ from pathlib import Path
 
 import click
 
-from sassxlate.cli.bench.options import FILE, check_option, end, only_option, repeat_option
+from sassxlate.cli.bench.options import (
+    FILE,
+    check_option,
+    end,
+    only_option,
+    repeat_option,
+    sample_option,
+    timeout_option,
+)
 from sassxlate.cli.grammar import Command
 from sassxlate.cli.options import printing_options
 from sassxlate.notes import quiet
@@ -17,16 +25,8 @@ from sassxlate.notes import quiet
 )
 @click.argument("other", type=FILE)
 @click.argument("folder", type=click.Path(file_okay=False, exists=True, path_type=Path))
-@click.option(
-    "--sample", type=FILE, help="A TOML file of names and arguments; run no other programs."
-)
-@click.option(
-    "--timeout",
-    type=click.FloatRange(0.1),
-    default=60.0,
-    show_default=True,
-    help="Time limit for each warm run, in seconds.",
-)
+@sample_option
+@timeout_option("each warm run")
 @only_option
 @check_option
 @repeat_option(3)

@@ -22,6 +22,9 @@ only_option = click.option(
     help="Only those whose names match this regular expression.",
 )  # fmt: skip
 check_option = click.option("--check", is_flag=True, help="Exit status 1 if a target is missed.")
+sample_option = click.option(
+    "--sample", type=FILE, help="A TOML file of names and arguments; run no other programs."
+)
 write_option = click.option("--write", type=FILE, help="Put the table into this document.")
 
 
@@ -33,6 +36,17 @@ def repeat_option(default: int = REPEAT) -> Callable[[_F], _F]:
         default=default,
         show_default=True,
         help="Values a figure.",
+    )
+
+
+def timeout_option(what: str) -> Callable[[_F], _F]:
+    """``--timeout`` of ``what``, in seconds."""
+    return click.option(
+        "--timeout",
+        type=click.FloatRange(0.1),
+        default=60.0,
+        show_default=True,
+        help=f"Time limit for {what}, in seconds.",
     )
 
 

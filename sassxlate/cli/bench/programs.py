@@ -10,7 +10,13 @@ from pathlib import Path
 
 import click
 
-from sassxlate.cli.bench.options import FILE, only_option, write_option
+from sassxlate.cli.bench.options import (
+    FILE,
+    only_option,
+    sample_option,
+    timeout_option,
+    write_option,
+)
 from sassxlate.cli.grammar import Command
 from sassxlate.cli.options import (
     arch_option,
@@ -33,21 +39,13 @@ from sassxlate.runtime_shim.cache.tag import cache_tag
     "programs", cls=Command, example="sassxlate bench programs fixtures/programs --only saxpy"
 )
 @click.argument("folder", type=click.Path(file_okay=False, exists=True, path_type=Path))
-@click.option(
-    "--sample", type=FILE, help="A TOML file of names and arguments; run no other programs."
-)
+@sample_option
 @click.option("--truth", type=FILE, help="A JSON file of what they print on an NVIDIA GPU.")
 @only_option
 @arch_option
 @jobs_option(1)
 @cluster_option
-@click.option(
-    "--timeout",
-    type=click.FloatRange(0.1),
-    default=60.0,
-    show_default=True,
-    help="Time limit for each program, in seconds.",
-)
+@timeout_option("each program")
 @click.option(
     "--memory",
     type=click.FloatRange(0.1),

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
-import math
 import os
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,7 @@ from sassxlate import toolchain
 from sassxlate.executors import Place
 from tools.sweep import plan, table, truth
 from tools.sweep.compile import compile_group
-from tools.sweep.driver import LARGEST, digests, one_nan
+from tools.sweep.driver import digests, one_nan
 from tools.sweep.inputs import Words, inputs
 from tools.sweep.kernel import THREADS, Group, Kernel
 from tools.sweep.run import Settings, lines_of, run_all, run_groups
@@ -34,11 +32,6 @@ needs_nvcc = pytest.mark.skipif(toolchain.nvcc() is None, reason="no nvcc, no NV
 
 
 @pytest.fixture(scope="module")
-def groups() -> list[Group]:
-    return list(plan.groups())
-
-
-@pytest.fixture(scope="module")
 def known() -> truth.Truth:
     return truth.load()
 
@@ -50,52 +43,6 @@ def test_the_truth_is_of_these_kernels(groups: list[Group], known: truth.Truth) 
     assert known.sources.items() <= mine.items()
     told = [name for name, r in known.by_flags["O3"].items() if not r.error]
     assert len(told) >= TOLD
-
-
-def test_shapes_are_what_they_say(groups: list[Group]) -> None:
-    for group in groups:
-        for kernel in group.kernels:
-            assert f"__global__ void {kernel.name}(" in kernel.text
-            assert len(kernel.slots) <= 64
-            assert kernel.shape == group.name.rpartition("_")[0]
-            assert not kernel.bound or set(kernel.slots) <= {"f"} or set(kernel.slots) == {"d", "-"}
-
-
-def test_launches_of_other_shapes(groups: list[Group]) -> None:
-    """They fit into the driver's buffers and a block's limits, and the shape decides the result."""
-    mine = [k for g in groups for k in g.kernels if k.shape in ("launches", "chains")]
-    sizes = {math.prod(k.block) for k in mine}
-    assert {1, 31, 64, 1024} <= sizes
-    assert max(sizes) <= 1024
-    assert len({k.grid for k in mine}) > 5
-    for kernel in mine:
-        threads = math.prod(kernel.grid) * math.prod(kernel.block)
-        assert 4 * threads * max(len(kernel.slots), len(kernel.profiles)) + 256 <= LARGEST
-        assert f"__launch_bounds__({math.prod(kernel.block)})" in kernel.text
-    (one, *_) = mine
-    assert one.launch()["block"] == one.block
-    assert "block" not in plan.SHAPES[0].kernels(1, 0, 1)[0].launch()
-    assert replace(one, grid=(1, 1, 9)).source_crc != one.source_crc
-    assert inputs(one.name, "ir", 7).shape == (2, 7)
-
-
-def test_chains_have_what_they_are_for(groups: list[Group]) -> None:
-    """Halves out of words in every way, NaNs among the inputs; flushing matters alone."""
-    mine = [g for g in groups if g.name.startswith("chains")]
-    text = "".join(k.text for g in mine for k in g.kernels)
-    for word in (
-        "__byte_perm(",
-        "__funnelshift_r(",
-        "<< 16)",
-        "__shfl_",
-        "__nv_cvt_",
-        "#pragma unroll",
-    ):
-        assert text.count(word) > 50
-    assert all(plan.wanted(g, "ftz") and not plan.wanted(g, "fast") for g in mine)
-    some = np.concatenate([inputs(k.name, k.profiles)[4] for g in mine[:3] for k in g.kernels])
-    nan = some[(some & 0x7FFFFFFF) > 0x7F800000]
-    assert len(set(nan.tolist())) > 5
 
 
 def test_inputs_are_the_names_alone() -> None:
