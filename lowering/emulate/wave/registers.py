@@ -58,12 +58,15 @@ class State:
 
     # -- slots ----------------------------------------------------------------------------
 
+    def _begin(self) -> list[str]:
+        """The text of a wave's start."""
+        return self.fn.entry if self.fn.around is None else self.fn.around.lines[-1]
+
     def _init(self, slot: str, type_: str, offset: int | None) -> None:
         if slot in self._made:
             return
         self._made.add(slot)
-        fn = self.fn
-        begin = fn.entry if fn.around is None else fn.around.lines[-1]
+        fn, begin = self.fn, self._begin()
         fn.entry.append(f"  {slot} = alloca {type_}, align {64 if type_ in (V32, V64) else 4}")
         if offset is None:
             first = self._rubbish(slot, type_) if self.poison else "zeroinitializer"
@@ -209,8 +212,37 @@ class State:
 
     def exec_lanes(self) -> Val:
         if self._c.exec_lanes is None:
-            self._c.exec_lanes = self.d.lanes_of(self.exec_mask())
+            begun = self._begun_lanes()
+            self._c.exec_lanes = self.d.lanes_of(self.exec_mask()) if begun is None else begun
         return self._c.exec_lanes
+
+    def _begun_lanes(self) -> Val | None:
+        """The lanes that the wave began with, where these are active: made once, at its start, so
+        that they stay in mask registers throughout a loop."""
+        # `every` is of before the instruction, which may have written EXEC.
+        same = self.every and self._arm is None and EXEC_LO not in self._c.dirty
+        if not same or not self.d.avx512:
+            return None
+        slot = self._s_slot(EXEC_LO)
+        if "%init.lanes" not in self._made:
+            self._made.add("%init.lanes")
+            mask = self._begun.get(slot, "%init.exec")
+            self._begin().append(f"  %init.lanes = bitcast i32 {mask} to <{LANES} x i1>")
+        return Val("%init.lanes", 1, True)
+
+    def lanes_here(self) -> str:
+        """`exec_lanes` of AVX-512 in an arm, which leaves nothing behind for the block."""
+        begun = self._begun_lanes()
+        if begun is not None:
+            return begun.ref
+        return self.fn.emit_new(f"bitcast i32 {self.exec_mask().ref} to <{LANES} x i1>")
+
+    def every_active(self, lanes: Val) -> Val:
+        """Whether a truth value holds in all active lanes."""
+        d, exec_ = self.d, self.exec_mask()
+        if d.avx512:  # the comparison is the other way round, and one test decides
+            return d.eq(d.and_(d.mask_of(d.not_(lanes)), exec_), const(0, 32))
+        return d.eq(d.or_(d.mask_of(lanes), d.not_(exec_)), const(-1, 32))
 
     def read_mask(self, i: int) -> Val:
         """A scalar register as 32 truth values; those of inactive lanes are arbitrary."""

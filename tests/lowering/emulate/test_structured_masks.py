@@ -5,6 +5,7 @@ with some of their lanes."""
 from __future__ import annotations
 
 import random
+import re
 import struct
 from dataclasses import dataclass, field
 
@@ -19,11 +20,13 @@ from sassxlate.lowering.emulate.options import CompileOptions, Isa
 from sassxlate.lowering.emulate.runner import EmulatedDevice, LoadedImage, Setup, run_image
 from sassxlate.lowering.emulate.wave.masks.every_lane import every_lane
 from sassxlate.lowering.emulate.wave.masks.short_arms import LONGEST, arms, heads
+from sassxlate.lowering.emulate.wave.wave import build
 
 from .baseline import ISAS
 
 _EXEC, _VCC, _FULL = Sp("exec_lo"), Sp("vcc_lo"), 0xFFFFFFFF
 _VECTORS, _SCALARS = range(1, 6), range(12, 16)  # v0 is the lane's number
+_ROWS = range(9, 12)  # of 32 dwords in memory, after the registers' at the end
 _Items = list[Inst | Label]
 
 
@@ -45,10 +48,12 @@ class _Writer:
 
     def straight(self) -> None:
         rng, a, b, c = self.rng, self._vector(), self._vector(), self._vector()
-        s = S(rng.choice(_SCALARS))
+        s, row = S(rng.choice(_SCALARS)), 128 * rng.choice(_ROWS)
         self.items.append(
             rng.choice(
                 (
+                    Inst("global_store_b32", (V(8), a, S(4, 2)), row),
+                    Inst("global_load_b32", (a, V(8), S(4, 2)), row),
                     Inst("v_mov_b32", (a, I(rng.randrange(64)))),
                     Inst("v_mov_b32", (a, s)),
                     Inst("v_add_nc_u32", (a, b, c)),
@@ -112,6 +117,7 @@ class _Model:
         self.v[0] = list(range(32))
         self.s: dict[Arg, int] = {_EXEC: (1 << lanes) - 1, _VCC: 0}
         self.scc = 0
+        self.rows = {128 * n: [0] * 32 for n in _ROWS}
         self.places = {item.name: at for at, item in enumerate(items) if isinstance(item, Label)}
 
     def _of(self, arg: Arg, lane: int = 0) -> int:
@@ -136,6 +142,9 @@ class _Model:
             return self.s[_VCC] == 0
         if op.startswith("s_cbranch"):
             return (exec_ == 0) == (op == "s_cbranch_execz")
+        if op.startswith("global_"):
+            self._memory(inst, [lane for lane in range(32) if exec_ >> lane & 1])
+            return False
         if op.startswith("v_"):
             self._vector(op, args, [lane for lane in range(32) if exec_ >> lane & 1])
             return False
@@ -155,6 +164,17 @@ class _Model:
             self.scc = int(whole != 0)
         self.s[args[0]] = whole & _FULL
         return False
+
+    def _memory(self, inst: Inst, lanes: list[int]) -> None:
+        row = self.rows[inst.imm]
+        value = inst.args[0 if inst.op == "global_load_b32" else 1]
+        assert isinstance(value, V)
+        of = self.v[value.index]
+        for lane in lanes:
+            if inst.op == "global_load_b32":
+                of[lane] = row[lane]
+            else:
+                row[lane] = of[lane]
 
     def _vector(self, op: str, args: tuple[Arg, ...], lanes: list[int]) -> None:
         if op == "v_cmp_gt_u32":
@@ -207,15 +227,18 @@ def _runs(items: _Items, lanes: int, isa: Isa) -> Flow:
     model.run()
     code = _program(items)
     device = EmulatedDevice(1 << 16)
-    size = 128 * (len(_VECTORS) + len(_SCALARS))
+    assert len(_VECTORS) + len(_SCALARS) == _ROWS.start
+    size = 128 * _ROWS.stop
     out = device.alloc(size)
     loaded = LoadedImage(compile_kernel(code, 0, CompileOptions(isa=isa)))
     run_image(loaded, Setup(), 1, lanes, struct.pack("<Q", out), device)
     found = struct.unpack(f"<{size // 4}I", device.read(out, size))
-    rows = [found[32 * n : 32 * n + lanes] for n in range(size // 128)]
+    rows = [found[32 * n : 32 * n + lanes] for n in range(_ROWS.start)]
     wanted = [model.v[n][:lanes] for n in _VECTORS]
     wanted += [[model.s.get(S(n), 0)] * lanes for n in _SCALARS]
     assert [list(row) for row in rows] == wanted, items
+    memory = {128 * n: list(found[32 * n : 32 * n + 32]) for n in _ROWS}
+    assert memory == model.rows, items
     return discover(code, 0)
 
 
@@ -238,6 +261,24 @@ def test_as_lane_by_lane(isa: Isa) -> None:
         whole += len(every_lane(flow).at)
     assert joined > 3 * _PROGRAMS
     assert whole > 8 * _PROGRAMS
+
+
+def test_a_loop_keeps_the_mask_that_a_wave_begins_with() -> None:
+    """It is made at the start, not where the loop stores."""
+    items: _Items = [
+        Label("again"),
+        Inst("v_add_nc_u32", (V(1), V(1), V(0))),
+        Inst("global_store_b32", (V(8), V(1), S(4, 2)), 128 * _ROWS[0]),
+        Inst("s_add_u32", (S(13), S(13), I(1))),
+        Inst("s_cmp_lg_u32", (S(13), I(5))),
+        Inst("s_cbranch_scc1", (LabelRef("again"),)),
+    ]
+    module, _ = build(discover(_program(items), 0), CompileOptions(), "avx512", "nounwind")
+    text = module.text()
+    start, body = text.split("define void @wave")[1].split("br label %b", 1)
+    mask = re.compile(r"bitcast i32 \S+ to <32 x i1>")
+    assert len(mask.findall(start)) == 1
+    assert not mask.findall(body)
 
 
 def _mov(register: int, value: int) -> Inst:

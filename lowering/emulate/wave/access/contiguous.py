@@ -80,7 +80,7 @@ def starts(c: Context, lo: Val, hi: Val | None, bytes_: int, *, short: bool) -> 
         if hi.vec:
             hit = d.and_(hit, d.eq(hi, vector))
         wide = [d.concat(high, low) for high, low in zip(highs, lows, strict=True)]
-    ok = d.eq(d.or_(d.mask_of(hit), d.not_(c.state.exec_mask())), const(-1, 32))
+    ok = c.state.every_active(hit)
     for low in () if short else lows:
         ok = d.and_(ok, d.ult(low, const((1 << 32) - length * bytes_, 32)))
     return Starts(ok, wide)
@@ -100,7 +100,7 @@ def _wide_starts(c: Context, address: Val, bytes_: int) -> Starts:
     first, vector = firsts(c, address)
     offsets = ", ".join(f"i64 {i % length * bytes_}" for i in range(LANES))
     hit = d.eq(address, d.add(d.splat(vector), Val(f"<{offsets}>", 64, True)))
-    ok = d.eq(d.or_(d.mask_of(hit), d.not_(c.state.exec_mask())), const(-1, 32))
+    ok = c.state.every_active(hit)
     return Starts(ok, first)
 
 

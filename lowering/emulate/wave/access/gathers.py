@@ -117,8 +117,7 @@ def inside(c: Context, table: Table, base: Val, arena: Val, size: Val) -> Val:
     lanes = d.not_(d.ult(span, d.add(table.index, below)))
     if table.factor is not None:
         lanes = d.and_(lanes, d.eq(table.factor, const(4, 32)))
-    found = d.or_(d.mask_of(lanes), d.not_(c.state.exec_mask()))
-    return d.and_(ok, d.eq(found, const(-1, 32)))
+    return d.and_(ok, c.state.every_active(lanes))
 
 
 def load(c: Context, table: Table, base: Val) -> list[Val]:
@@ -134,7 +133,7 @@ def _gathered(c: Context, base: Val, step: str, offsets: str, width: int) -> str
     c.module.declare(f"{out} {gather}({_PTRS}, {_MASK}, {out})")
     start = fn.emit_new(f"inttoptr i64 {base.ref} to ptr")
     places = fn.emit_new(f"getelementptr {step}, ptr {start}, {offsets}")
-    lanes = fn.emit_new(f"bitcast i32 {c.state.exec_mask().ref} to {_MASK}")
+    lanes = c.state.lanes_here()
     return fn.emit_new(
         f"call {out} {gather}({_PTRS} align 4 {places}, {_MASK} {lanes}, {out} zeroinitializer)"
     )
@@ -153,17 +152,17 @@ def anywhere(c: Context, at: Val, arena: Val, size: Val) -> tuple[Val, Callable[
     off = d.sub(at, arena).ref
     number = fn.emit(f"call {_V64} {rotate}({_V64} {off}, {_V64} {off}, {_V64} splat (i64 2))")
     lanes = d.ult(Val(number, 64, True), d.lshr(size, const(2, 64)))
-    found = d.or_(d.mask_of(lanes), d.not_(c.state.exec_mask()))
+    found = c.state.every_active(lanes)
 
     def gathered() -> list[Val]:
         gather = f"@llvm.masked.gather.v{LANES}i32.v{LANES}p0"
         c.module.declare(f"{out} {gather}({_PTRS}, {_MASK}, {out})")
         where = fn.emit_new(f"inttoptr {_V64} {at.ref} to {_PTRS}")
-        active = fn.emit_new(f"bitcast i32 {c.state.exec_mask().ref} to {_MASK}")
+        active = c.state.lanes_here()
         args = f"{_PTRS} align 4 {where}, {_MASK} {active}, {out} zeroinitializer"
         return [Val(fn.emit_new(f"call {out} {gather}({args})"), 32, True)]
 
-    return d.eq(found, const(-1, 32)), gathered
+    return found, gathered
 
 
 # --- pairs --------------------------------------------------------------------------------------

@@ -122,7 +122,7 @@ def grows(c: Context, form: Linear) -> tuple[Val, list[Val]]:
     heads, vector = contiguous.firsts(c, root)
     offsets = ", ".join(f"i{root.width} {i % length * form.stride}" for i in range(LANES))
     hit = d.eq(root, d.add(vector, Val(f"<{offsets}>", root.width, True)))
-    return d.eq(d.or_(d.mask_of(hit), d.not_(c.state.exec_mask())), const(-1, 32)), heads
+    return c.state.every_active(hit), heads
 
 
 def starts(c: Context, form: Linear) -> contiguous.Starts:

@@ -61,7 +61,7 @@ def holds(c: Context, lo: Val, pattern: Pattern) -> tuple[Val, Val]:
     first = Val(c.fn.emit(f"extractelement {V32} {lo.ref}, i64 0"), 32, False)
     away = Val("<" + ", ".join(f"i32 {b}" for b in pattern.bytes) + ">", 32, True)
     hit = d.eq(lo, d.add(d.splat(first), away))
-    return d.eq(d.or_(d.mask_of(hit), d.not_(c.state.exec_mask())), const(-1, 32)), first
+    return c.state.every_active(hit), first
 
 
 def _window(c: Context, p: str, pattern: Pattern, half: int) -> str:

@@ -38,8 +38,7 @@ def starts(c: Context, lo: Val, hi: Val | None) -> tuple[Val, list[Val]]:
                 hit = d.and_(hit, d.eq(hi, vector))
             wide = [d.concat(high, low) for high, low in zip(highs, lows, strict=True)]
     exec_ = c.state.exec_mask()
-    ok = d.eq(d.or_(d.mask_of(hit), d.not_(exec_)), const(-1, 32))
-    return d.and_(ok, d.not_(d.eq(exec_, const(0, 32)))), wide
+    return d.and_(c.state.every_active(hit), d.not_(d.eq(exec_, const(0, 32)))), wide
 
 
 def spread(c: Context, words: Sequence[Val]) -> Val:

@@ -357,7 +357,7 @@ class Rows:
     def require(self, c: Context, lanes: Val) -> None:
         """Rows, and tables, are as the fast form has them only if these active lanes are right."""
         d, exec_ = c.d, c.state.exec_mask()
-        good = d.eq(d.or_(d.mask_of(lanes), d.not_(exec_)), const(-1, 32)).ref
+        good = c.state.every_active(lanes).ref
         if not self._sure:  # a wave without an active lane has no addresses
             self._sure = d.not_(is_zero(d, exec_)).ref
         self._sure = c.fn.emit(f"and i1 {self._sure}, {good}")
