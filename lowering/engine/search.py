@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from sassxlate.errors import EncodeError
 from sassxlate.lowering.engine.memo import Memo, Words, key_of
 from sassxlate.lowering.engine.seam import Code, Proposals, Question
 from sassxlate.lowering.optimize.regions import CutRegion
@@ -41,7 +42,10 @@ class SearchProposer:
         if found is None:
             self.memo.keep(key, self._searched(question))
             return Proposals(_read(self.memo.kept[key], question))
-        return Proposals(_read(found, question), remembered=True)
+        try:
+            return Proposals(_read(found, question), remembered=True)
+        except EncodeError:  # it has pairs of registers that lie apart here
+            return Proposals(_read(self._searched(question), question))
 
     def _searched(self, question: Question) -> list[Words]:
         region = CutRegion(question.region, question.live_out, question.rules)

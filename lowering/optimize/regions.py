@@ -150,13 +150,24 @@ def cut_regions(
         elif macro:
             out.append(region)
         elif end - first > 1 and longest > 1:  # too many registers, one unnamed, or too long
+            shorter = _shorter(said[first:end])
             out += cut_regions(
-                replace(part, macros={}), regs, live_after[end - 1], (end - first + 1) // 2,
-                too_long=too_long, macros=macros,
+                replace(part, macros={}), regs, live_after[end - 1], shorter or 1,
+                too_long=too_long, macros=macros and shorter is not None,
             )  # fmt: skip
         else:
             out.append(replace(region, macro=True))
     return out
+
+
+def _shorter(said: Sequence[bool]) -> int | None:
+    """At how many instructions a part is cut once more, its macros not counted; None if it has but
+    one that counts: then it is cut at its macros."""
+    count = said.count(False)
+    half = (len(said) + 1) // 2
+    if half < count:
+        return half
+    return (count + 1) // 2 if count > 1 else None
 
 
 def _said_macro(block: Region, ins: Instruction, code: Sequence[Item], regs: RegisterMap) -> bool:
