@@ -26,7 +26,7 @@ _GRIDS = (
 )  # fmt: skip
 _MOST = 6000  # threads of a launch
 _HEADERS = (
-    ("__half", "cuda_fp16.h"), ("__nv_bfloat16", "cuda_bf16.h"), ("cg::", "cooperative_groups.h"),
+    ("__half", "cuda_fp16.h"), ("bfloat16", "cuda_bf16.h"), ("cg::", "cooperative_groups.h"),
     ("cg::reduce", "cooperative_groups/reduce.h"), ("_scan(", "cooperative_groups/scan.h"),
     ("memcpy_async(", "cooperative_groups/memcpy_async.h"), ("__pipeline_", "cuda_pipeline.h"),
     ("__nv_cvt_", "cuda_fp8.h"),

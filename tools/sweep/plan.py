@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from tools.sweep import chains, features, floats, launches, programs, ptx, warps
+from tools.sweep import chains, features, floats, launches, paths, programs, ptx, warps
 
 from .kernel import SEED, Group, Kernel
 
@@ -26,6 +26,7 @@ SHAPES = (
     Shape("floats", floats.kernels, 700, 25),
     Shape("launches", launches.kernels, 600, 20),
     Shape("chains", chains.kernels, 800, 20),
+    Shape("paths", paths.kernels, 800, 20),
     Shape("features", features.kernels, 300, 20),
 )
 # nvcc's options of each kind of flags

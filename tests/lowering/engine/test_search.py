@@ -7,13 +7,15 @@ import pytest
 pytest.importorskip("z3", reason="z3-solver is not installed")
 
 from sassxlate.disasm.rdna3.instruction import Inst
-from sassxlate.lowering.engine.search import SearchProposer
 from sassxlate.lowering.engine.seam import Question
+from sassxlate.lowering.engine.search import SearchProposer
 from sassxlate.lowering.optimize.regions import cut_regions
 from tests.lowering.engine.macros import REGS, region
 
-_SHIFT = """SHF.R.U32.HI R9, RZ, 0x8, R1; LOP3.LUT R9, R9, 0x3f, RZ, 0xc0, !PT; SHF.R.U64 R9, {0}, R9, {1};
-            IMAD.MOV {0}, RZ, RZ, -R9"""
+_SHIFT = (
+    "SHF.R.U32.HI R9, RZ, 0x8, R1; LOP3.LUT R9, R9, 0x3f, RZ, 0xc0, !PT; "
+    "SHF.R.U64 R9, {0}, R9, {1}; IMAD.MOV {0}, RZ, RZ, -R9"
+)
 
 
 def _question(sass: str) -> Question:

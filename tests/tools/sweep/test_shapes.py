@@ -24,7 +24,7 @@ def test_shapes_are_what_they_say(groups: list[Group]) -> None:
 
 def test_launches_of_other_shapes(groups: list[Group]) -> None:
     """They fit into the driver's buffers and a block's limits, and the shape decides the result."""
-    mine = [k for g in groups for k in g.kernels if k.shape in ("launches", "chains")]
+    mine = [k for g in groups for k in g.kernels if k.shape in ("launches", "chains", "paths")]
     sizes = {math.prod(k.block) for k in mine}
     assert {1, 31, 64, 1024} <= sizes
     assert max(sizes) <= 1024
@@ -57,3 +57,32 @@ def test_chains_have_what_they_are_for(groups: list[Group]) -> None:
     some = np.concatenate([inputs(k.name, k.profiles)[4] for g in mine[:3] for k in g.kernels])
     nan = some[(some & 0x7FFFFFFF) > 0x7F800000]
     assert len(set(nan.tolist())) > 5
+
+
+def test_paths_have_what_they_are_for(groups: list[Group]) -> None:
+    """Every way, kernels for each architecture that has a part of them, recursion at the end."""
+    mine = [k for g in groups for k in g.kernels if k.shape == "paths"]
+    text = "".join(k.text for k in mine)
+    for word in (
+        "addc.cc.u32",
+        "madc.hi.cc.u32",
+        "__int128",
+        "live = __ballot_sync(live",
+        "switch (at)",
+        ": goto ",
+        "__match_all_sync(live",
+        "atomicCAS(",
+        "atomicAdd_system(",
+        "#pragma pack(push",
+        "cp.async.wait_group",
+        "mbarrier.test_wait.parity",
+        "mbarrier.arrive.expect_tx",
+        "_ot[2])",
+        "__constant__ u32",
+    ):
+        assert text.count(word) > 10, word
+    assert {k.oldest for k in mine} == {75, 80, 90}
+    for kernel in mine:
+        assert (kernel.oldest == 90) == ("cp.async.bulk" in kernel.text)
+        _, found, last = kernel.text.partition("_r_a(GET64(4)")
+        assert not found or "_sync(" not in last
