@@ -14,22 +14,25 @@ from sassxlate.disasm.containers.values import Cubin, Kernel
 from sassxlate.disasm.rdna3 import Encoded, Program, encode_items, resolve_labels
 from sassxlate.disasm.rdna3.instruction import Inst, Item
 from sassxlate.errors import LoweringError, SassxlateError, Where
+from sassxlate.lowering.abi.kernarg import LaunchInfo
 from sassxlate.lowering.abi.link import link_kernel
 from sassxlate.lowering.codeobject.code_object import KernelImage
 from sassxlate.lowering.codeobject.code_object import write as write_code_object
-from sassxlate.lowering.codeobject.source_map import note, source_map
+from sassxlate.lowering.codeobject.source_map import note
+from sassxlate.lowering.codeobject.source_marks import source_map
 from sassxlate.lowering.convergence.plan import make_plan
 from sassxlate.lowering.kernel_graph import kernel_cfg
 from sassxlate.lowering.nans.bits import nan_bits
 from sassxlate.lowering.nans.reads import routines_in
 from sassxlate.lowering.passes.hazards import insert_hazards
-from sassxlate.lowering.passes.long_branches import expand_long_branches
+from sassxlate.lowering.passes.long_branches import expand_long_branches, find_islands
 from sassxlate.lowering.passes.waitcnt import insert_waitcnt
 from sassxlate.lowering.regalloc.allocate import dead_instructions
 from sassxlate.lowering.select.allocation import first_allocation, fit_registers
+from sassxlate.lowering.select.by_parts import Made, write_code
 from sassxlate.lowering.select.kernel import check_lanes, coalesce_copies, select
 from sassxlate.lowering.select.stages import Analysed, Graphed, Linked, Planned, Selected, Source
-from sassxlate.lowering.select.translated import Translated, TranslationStats
+from sassxlate.lowering.select.translated import Translated, TranslatedCode, TranslationStats
 from sassxlate.lowering.target import DEFAULT, Target
 
 # --- the passes --------------------------------------------------------------------------------
@@ -66,6 +69,18 @@ class Written:
 
     assembled: Assembled
     code_object: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """All that a code object is made of.  ``source``: its note."""
+
+    kernel: Kernel
+    launch: LaunchInfo
+    report: TranslationStats
+    image: KernelImage
+    target: Target
+    source: bytes
 
 
 def link(source: Source) -> Linked:
@@ -132,6 +147,31 @@ def write(code: Assembled) -> Written:
     return Written(code, write_code_object([made], code.selected.regs.target, source))
 
 
+def lengthen_made(code: Made) -> Made:
+    """Splits branches of code that is made by parts, as :func:`lengthen_branches`."""
+    islands = find_islands(code.encoded)
+    if islands is None:
+        return code
+    marks = code.marks.with_islands(islands.places())
+    return replace(code, encoded=islands.into(code.encoded), marks=marks)
+
+
+def finish(code: Made) -> Finished:
+    """Its machine code and the note of its source."""
+    program = resolve_labels(code.encoded)
+    made = image(code.kernel, code, program)
+    source = note([(made.name, code.marks.text(program))])
+    size, count = len(program.data), code.marks.instructions
+    report = replace(code.report, rdna_instructions=count, code_bytes=size)
+    return Finished(code.kernel, code.launch, report, made, code.regs.target, source)
+
+
+def write_finished(code: Finished) -> TranslatedCode:
+    """The code object."""
+    code_object = write_code_object([code.image], code.target, code.source)
+    return TranslatedCode(code.kernel, code_object, code.launch, code.report)
+
+
 @dataclass(frozen=True, slots=True)
 class Pass:
     """A named step.  ``run`` is a pure function from the result of the previous pass to the input
@@ -157,6 +197,14 @@ PASSES: Final = (
     Pass("expand_long_branches", lengthen_branches),
     Pass("assemble", assemble),
     Pass("write", write),
+)
+# Of those who want the code alone: after the plan its instructions come and go.
+CODE_PASSES: Final = (
+    *PASSES[: next(n for n, p in enumerate(PASSES) if p.name == "plan_convergence") + 1],
+    Pass("write_code", write_code),
+    Pass("expand_long_branches", lengthen_made),
+    Pass("assemble", finish),
+    Pass("write", write_finished),
 )
 ENGINE: Final = "engine"  # the pass of other writers of code than the rules, after check_lanes
 _SELECTION: Final = next(n for n, p in enumerate(PASSES) if p.name == "check_lanes") + 1
@@ -195,10 +243,7 @@ def translate_kernel(
     Raises LoweringError SX0465 for a target whose instructions the rules do not write; otherwise
     LoweringError, DecodeError or CfgError with the kernel, offset and instruction.
     """
-    if not target.has_rules:
-        raise LoweringError(
-            "SX0465", f"{target.name} has {target.instructions}'s instructions, the rules RDNA3's"
-        )
+    _has_rules(target)
     times: list[tuple[str, float]] = []
 
     def watch(step: Pass, value: Any, seconds: float) -> None:
@@ -211,6 +256,20 @@ def translate_kernel(
     with collector.paused():
         done: Written = run_passes(Source(cubin, name, target, placed), passes, watch)
     return _translated(done, tuple(times))
+
+
+def translate_code(cubin: Cubin, name: str, *, target: Target = DEFAULT) -> TranslatedCode:
+    """The code of one kernel of a cubin, without its instructions: the bytes of
+    :func:`translate_kernel` in less memory.  Raises as that does."""
+    _has_rules(target)
+    times: list[tuple[str, float]] = []
+
+    def watch(step: Pass, value: Any, seconds: float) -> None:
+        times.append((step.name, seconds))
+
+    with collector.paused():
+        done: TranslatedCode = run_passes(Source(cubin, name, target), CODE_PASSES, watch)
+    return replace(done, report=replace(done.report, seconds=tuple(times)))
 
 
 def _translated(done: Written, times: tuple[tuple[str, float], ...]) -> Translated:
@@ -236,6 +295,13 @@ def _translated(done: Written, times: tuple[tuple[str, float], ...]) -> Translat
     )
 
 
+def _has_rules(target: Target) -> None:
+    if not target.has_rules:
+        raise LoweringError(
+            "SX0465", f"{target.name} has {target.instructions}'s instructions, the rules RDNA3's"
+        )
+
+
 def select_kernel(
     cubin: Cubin, name: str, *, target: Target = DEFAULT, placed: bool = False
 ) -> Selected:
@@ -245,7 +311,7 @@ def select_kernel(
     return selected
 
 
-def image(kernel: Kernel, selected: Selected, program: Program) -> KernelImage:
+def image(kernel: Kernel, selected: Selected | Made, program: Program) -> KernelImage:
     """The kernel in the form that the code-object writer takes."""
     return KernelImage(
         name=kernel.name,

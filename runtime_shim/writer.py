@@ -152,14 +152,14 @@ class Writer:
     def done(self, cubin: Cubin, name: str) -> bool:
         """Whether the cache has this engine's code for a kernel."""
         from sassxlate.errors import SassxlateError
-        from sassxlate.lowering.pipeline import translate_kernel
+        from sassxlate.lowering.pipeline import translate_code
         from sassxlate.lowering.target import target_named
         from sassxlate.runtime_shim.cache import hybrid
 
         if self.name == "rules":
             return False
         try:
-            rules = translate_kernel(cubin, name, target=target_named(self.target))
+            rules = translate_code(cubin, name, target=target_named(self.target))
         except SassxlateError:
             return False
         cache = self._cache()

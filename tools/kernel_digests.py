@@ -28,7 +28,7 @@ from sassxlate import collector
 from sassxlate.disasm.containers import Cubin, load
 from sassxlate.errors import SassxlateError, UsageError
 from sassxlate.executors import Begin, Place, in_order
-from sassxlate.lowering.pipeline import translate_kernel
+from sassxlate.lowering.pipeline import translate_code
 from tools import corpus
 
 
@@ -114,7 +114,7 @@ def _translate(file: str, cubin: Cubin, name: str) -> Row:
     arch = f"sm_{cubin.arch}{cubin.variant}"
     started = time.process_time()
     try:
-        made = translate_kernel(cubin, name)
+        made = translate_code(cubin, name)
     except SassxlateError as error:
         used = time.process_time() - started
         told = f"{error.where.inst or ''}: {error.message}".replace("\t", " ").replace("\n", " ")

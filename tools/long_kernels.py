@@ -24,7 +24,7 @@ from sassxlate import collector
 from sassxlate.disasm.containers import Cubin
 from sassxlate.errors import UsageError
 from sassxlate.executors import in_own_process
-from sassxlate.lowering.pipeline import translate_kernel
+from sassxlate.lowering.pipeline import translate_code
 from tools.kernel_digests import kernels
 
 _WORD = 16  # bytes of an instruction
@@ -53,7 +53,7 @@ def _translate(task: tuple[int, bool]) -> tuple[int, int, float, int]:
         if traced:
             tracemalloc.start()
         started = time.process_time()
-        made = translate_kernel(*_chosen[number]).report
+        made = translate_code(*_chosen[number]).report
         used = time.process_time() - started
         peak = tracemalloc.get_traced_memory()[1] if traced else 0
         tracemalloc.stop()
@@ -99,7 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not found or shortest is None:
         print(f"no kernel of {given.least} instructions")
         return 1
-    translate_kernel(*shortest[2:])  # tables and rules, which every process has from its start
+    translate_code(*shortest[2:])  # tables and rules, which every process has from its start
     print("   SASS   RDNA3      us   bytes  kernel")
     for cost in costs(found):
         print(cost.line(), flush=True)

@@ -2,6 +2,7 @@
 
 from sassxlate.disasm.rdna3.codec.assemble import (
     Encoded,
+    Encoder,
     Program,
     assemble,
     encode_items,
@@ -29,6 +30,7 @@ __all__ = [
     "OPS",
     "READS",
     "Encoded",
+    "Encoder",
     "OpInfo",
     "Operand",
     "Program",

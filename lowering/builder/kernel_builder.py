@@ -39,7 +39,8 @@ class Spans:
 
 @dataclass(slots=True)
 class KernelBuilder:
-    """State shared by the rules of one kernel; ``items`` is the program so far."""
+    """State shared by the rules of one kernel; ``items`` is the program so far, or, where it is
+    taken away part by part, the rest of it."""
 
     name: str
     arch: int
@@ -64,6 +65,8 @@ class KernelBuilder:
     param_size: int = 0  # bytes of parameters
     left_out: int = 0  # functions that it may call through pointers, and that are not there
     outlining: bool = False  # whether rules with long code put it after the kernel, once
+    part: int = 0  # items of a part, where the code goes to ``take`` part by part
+    take: Callable[[KernelBuilder], None] | None = None
     # Label -> function that writes the routine, given the kernel and an instruction for errors.
     outlined: dict[str, Outlined] = field(default_factory=dict[str, "Outlined"])
 

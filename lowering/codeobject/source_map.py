@@ -19,17 +19,14 @@ error 716 to the code (``s_trap 16``).
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from sassxlate.disasm.rdna3.codec.assemble import Program
 from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item
 
 OWNER: Final = b"SASSXLATE\0"
 TYPE: Final = 0x5358  # "SX"
-
-_LINES: Final = 1 << 10
 
 UNALIGNED: Final = "unaligned\n"
 
@@ -51,72 +48,12 @@ ADDED: Final[Mapping[str, str]] = {
 }
 
 
-def source_map(items: Sequence[Item], program: Program) -> str:
-    """The lines of one kernel, without its ``kernel`` line."""
-    offsets, end = program.offsets, len(program.data)
-    sass: list[str] = []
-    joined: list[str] = []
-    equal: list[str] = []
-    fences: list[str] = []
-    blocks: list[str] = []
-    runs: dict[str, list[str]] = {}
-    last = -1
-    fenced = False
-    before: InstOrigin | None = None
-    kind: str | None = None  # of the run of added code that the last instruction is in,
-    start = 0  # and where that begins
-    first = True
-    for n, item in enumerate(items):
-        if not isinstance(item, Inst):
-            if item.block is not None:
-                blocks.append(f"{_hexadecimal(offsets[n])}:{item.block:04x}")
-            continue
-        if item.uniform:
-            equal.append(_hexadecimal(offsets[n]))
-        if item.fence:
-            fenced = True
-        elif fenced:
-            fences.append(_hexadecimal(offsets[n]))
-            fenced = False
-        origin = item.origin
-        if origin is before and not first:  # like most
-            continue
-        before, first = origin, False
-        offset = offsets[n]
-        now: str | None = None
-        if origin is None:
-            now = ""
-        elif origin.offset is None:
-            now = origin.text
-        if now != kind:
-            if kind is not None:
-                _run(runs, kind, start, offset)
-            kind, start = now, offset
-        if origin is not None and origin.offset is not None and origin.offset != last:
-            last = origin.offset
-            sass.append(f"{_hexadecimal(offset)}\t{sass_text(origin)}\n")
-            if len(sass) == _LINES:  # a line alone takes twice its characters
-                joined.append("".join(sass))
-                sass.clear()
-    if kind is not None:
-        _run(runs, kind, start, end)
-    named = (("uniform", equal), ("fence", fences), ("blocks", blocks))
-    lines = [f"{name} {' '.join(some)}\n" for name, some in named if some]
-    lines += [f"added {name} {' '.join(some)}\n" for name, some in sorted(runs.items())]
-    return "".join((*lines, *joined, *sass))
-
-
-def _run(runs: dict[str, list[str]], kind: str, start: int, end: int) -> None:
-    """Notes code that implements no SASS."""
-    runs.setdefault(kind, []).append(f"{_hexadecimal(start)}-{_hexadecimal(end)}")
-
-
 # The digits of the offsets of the first instructions, by dwords: made once for all kernels.
 _DIGITS: Final[list[str]] = []
-_KEPT: Final = 1 << 14
+_KEPT: Final = 1 << 12
 
 
-def _hexadecimal(offset: int) -> str:
+def hexadecimal(offset: int) -> str:
     """An instruction's offset in hexadecimal."""
     number = offset >> 2
     if offset & 3 or not 0 <= number < _KEPT:
@@ -296,12 +233,12 @@ __all__ = [
     "by_instructions",
     "exact",
     "find",
+    "hexadecimal",
     "note",
     "offsets",
     "origin_texts",
     "parse",
     "sass_text",
-    "source_map",
     "unaligned",
     "with_origin",
 ]

@@ -192,6 +192,7 @@ class _Pass:
             more = self._more(weights)
             if more <= self.at_once:
                 return entry
+            entry.clear()  # before they are found anew
             self.at_once |= more
 
     def found(self) -> NanBits:

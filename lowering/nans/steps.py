@@ -117,6 +117,7 @@ _HIGH: Final = int(Nan.HIGH)
 _LOW: Final = int(Nan.LOW)
 # By the registers that an instruction without floats reads: all of them are read as bits.
 _AS_BITS: Final[dict[tuple[int, ...], tuple[tuple[int, int], ...]]] = {}
+_READ: Final[dict[int, tuple[int, int]]] = {}
 _MOST: Final = 1 << 14
 # By the first register and how many there are.
 _RUNS: Final[dict[int, tuple[int, ...]]] = {}
@@ -285,13 +286,23 @@ def _reads(
         for word in _words(ins, role):
             if word not in bits and seen.pop(word, 0):
                 copied.append(word)
-    return tuple([(word, what) for word, what in seen.items() if what]), tuple(copied)
+    return tuple([_read(word, what) for word, what in seen.items() if what]), tuple(copied)
+
+
+def _read(word: int, what: int) -> tuple[int, int]:
+    """The one object for a register and what of it is read, of which a long kernel's steps have
+    tens of thousands."""
+    key = what << 10 | word
+    known = _READ.get(key)
+    if known is None:
+        known = _READ[key] = word, what
+    return known
 
 
 def _as_bits(read: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
     known = _AS_BITS.get(read)
     if known is None:
-        known = tuple([(word, _DIRTY) for word in read])
+        known = tuple([_read(word, _DIRTY) for word in read])
         if len(_AS_BITS) >= _MOST:
             _AS_BITS.clear()
         _AS_BITS[read] = known

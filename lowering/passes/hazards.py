@@ -27,8 +27,9 @@ _ENDS: Final = frozenset({"branch", "jump", "end"})
 _WAITS: Final = frozenset({"lds", "flat", "global", "scratch"})  # for the VALU, themselves
 
 
-class _Hazards:
-    """The program so far, and what is in flight."""
+class Hazards:
+    """A program that is given in parts, in order, with all four hazards mitigated, and what is in
+    flight."""
 
     def __init__(self, target: Target) -> None:
         self.out: list[Item] = []
@@ -87,6 +88,26 @@ class _Hazards:
         self.after_cmpx = inst.op.startswith("v_cmpx")
         self.matrix = effects(inst).write_bits if is_wmma else 0
 
+    def through(self, items: Iterable[Item]) -> list[Item]:
+        """The next part of the program, with what keeps its instructions apart."""
+        for item in items:
+            if isinstance(item, Label):
+                self.settle()
+                self.after_cmpx, self.matrix = False, 0
+                self.out.append(item)
+                continue
+            kind = (OPS.get(item.op) or info(item.op)).kind
+            if kind == "valu":
+                self.vector(item)
+                continue
+            if kind in _ENDS:
+                self.settle()
+            elif kind in _WAITS:
+                self.forget()
+            self.out.append(item)
+        made, self.out = self.out, []
+        return made
+
 
 def is_permlane(op: str) -> bool:
     return op.startswith("v_permlane")
@@ -104,23 +125,7 @@ def check_mad(inst: Inst) -> None:
 
 def insert_hazards(items: Iterable[Item], target: Target = DEFAULT) -> list[Item]:
     """The program with all four hazards mitigated, and none left open at a label or branch."""
-    state = _Hazards(target)
-    for item in items:
-        if isinstance(item, Label):
-            state.settle()
-            state.after_cmpx, state.matrix = False, 0
-            state.out.append(item)
-            continue
-        kind = (OPS.get(item.op) or info(item.op)).kind
-        if kind == "valu":
-            state.vector(item)
-            continue
-        if kind in _ENDS:
-            state.settle()
-        elif kind in _WAITS:
-            state.forget()
-        state.out.append(item)
-    return state.out
+    return Hazards(target).through(items)
 
 
 def _factors(inst: Inst) -> int:

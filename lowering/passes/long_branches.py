@@ -12,13 +12,14 @@ that the islands came to, until no island grows.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 from sassxlate.disasm.rdna3 import Encoded
-from sassxlate.disasm.rdna3.codec.assemble import in_reach, is_branch
+from sassxlate.disasm.rdna3.codec.assemble import GETPC, in_reach, is_branch
 from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item, Label, LabelRef
 from sassxlate.lowering.codeobject.source_map import ISLAND
 
@@ -40,15 +41,23 @@ def expand_long_branches(
     Where more labels are far away than islands can have branches for (about 15,000 across one
     place), a branch stays too long, and resolve_labels raises SX0511.
     """
+    found = find_islands(program, reach, apart, limit)
+    return program if found is None else found.into(program)
+
+
+def find_islands(
+    program: Encoded, reach: int = REACH, apart: int = APART, limit: int | None = None
+) -> Islands | None:
+    """The islands that :func:`expand_long_branches` puts into a program; None if it puts none."""
     starts_at = program.offsets()
     if _all_reach(program, starts_at, limit):
-        return program
+        return None
     while True:
-        ways = _Ways.found(program, starts_at, reach, apart)
-        if ways is not None:
-            return ways.taken()
+        islands = Islands.found(program, starts_at, reach, apart)
+        if islands is not None:
+            return islands
         if apart // 2 < min(_CLOSEST, reach // 4):
-            return program
+            return None
         apart //= 2
 
 
@@ -64,13 +73,9 @@ def _all_reach(program: Encoded, offsets: Sequence[int], limit: int | None) -> b
     size = offsets[-1]
     if size <= (4 * 0x7FFF if limit is None else limit):
         return True
-    places = {
-        item.name: at
-        for item, at in zip(program.items, offsets, strict=False)
-        if isinstance(item, Label)
-    }
-    for item, at in zip(program.items, offsets, strict=False):
-        target = places.get(_target(item) or "")
+    places = {item.name: offsets[n] for n, item in program.placed if isinstance(item, Label)}
+    for n, item in program.placed:
+        at, target = offsets[n], places.get(_target(item) or "")
         if target is None:
             continue
         if not (in_reach(at, target) if limit is None else abs(target - at) <= limit):
@@ -78,9 +83,10 @@ def _all_reach(program: Encoded, offsets: Sequence[int], limit: int | None) -> b
     return True
 
 
-def _may_stand(before: Item) -> bool:
-    """Not between an instruction that reads its address and the code that relies on it."""
-    return isinstance(before, Inst) and before.op != "s_getpc_b64"
+def _nothing_after(program: Encoded) -> set[int]:
+    """Items after which no island may stand: labels, and an instruction that reads its address, on
+    which the code after it relies."""
+    return {n for n, item in program.placed if isinstance(item, Label) or item.op == GETPC}
 
 
 class _OutOfReach(Exception):
@@ -109,10 +115,10 @@ class _Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ways:
-    """The labels that each island has a branch for, and where every branch goes."""
+class Islands:
+    """The labels that each island has a branch for, and where every branch goes.  ``before``: of
+    each island, the index of the item that it stands before."""
 
-    program: Encoded
     before: tuple[int, ...]
     wanted: tuple[tuple[str, ...], ...]
     goals: Mapping[int, str]  # by the index of a branch, where it does not go to its label
@@ -121,17 +127,17 @@ class _Ways:
     @classmethod
     def found(
         cls, program: Encoded, offsets: Sequence[int], reach: int, apart: int
-    ) -> _Ways | None:
+    ) -> Islands | None:
         """None where a hop is too long with islands this far apart."""
-        items = program.items
         before: list[int] = []
-        for n, at in enumerate(offsets[:-1]):
-            if at >= apart * (len(before) + 1) and _may_stand(items[n - 1]):
+        never = _nothing_after(program)
+        for n in range(len(program.sizes)):
+            if offsets[n] >= apart * (len(before) + 1) and n - 1 not in never:
                 before.append(n)
-        indices = {item.name: n for n, item in enumerate(items) if isinstance(item, Label)}
+        indices = {item.name: n for n, item in program.placed if isinstance(item, Label)}
         branches = [
             (n, label)
-            for n, item in enumerate(items)
+            for n, item in program.placed
             if (label := _target(item)) is not None and label in indices
         ]
         wanted: list[set[str]] = [set() for _ in before]
@@ -146,24 +152,46 @@ class _Ways:
             grown = [_WORD * (len(w) + 1) if w else 0 for w in wanted]
             if grown == sizes:
                 kept = tuple(tuple(sorted(w)) for w in wanted)
-                return cls(program, layout.before, kept, goals, onward)
+                return cls(layout.before, kept, goals, onward)
             sizes = grown
 
-    def taken(self) -> Encoded:
+    def places(self) -> list[tuple[int, int]]:
+        """Of each island, the index of the item that it stands before, and how many items it
+        has."""
+        counts = [2 * len(some) + 2 if some else 0 for some in self.wanted]
+        return list(zip(self.before, counts, strict=True))
+
+    def into(self, program: Encoded) -> Encoded:
         """The program with the islands."""
-        out: list[Item] = []
-        code: list[bytes] = []
-        islands = dict(zip(self.before, range(len(self.before)), strict=True))
-        for n, (item, data) in enumerate(zip(self.program.items, self.program.code, strict=True)):
-            if n in islands:
-                island = self._island(islands[n])
-                out += island
-                code += [bytes(_WORD * isinstance(i, Inst)) for i in island]
-            if n in self.goals and isinstance(item, Inst):
-                item = item.with_args((*item.args[:-1], LabelRef(self.goals[n])))
-            out.append(item)
-            code.append(data)
-        return Encoded(tuple(out), tuple(code))
+        offsets = program.offsets()
+        data = bytearray()
+        sizes = array("H")
+        placed: list[tuple[int, Item]] = []
+        items: list[Item] = []
+        own = iter((*program.placed, None))
+        following = next(own)
+        start = 0
+        for number, end in enumerate((*self.before, len(program.sizes))):
+            moved = len(sizes) - start
+            data += program.data[offsets[start] : offsets[end]]
+            sizes += program.sizes[start:end]
+            items += program.items[start:end]
+            while following is not None and following[0] < end:
+                n, item = following
+                if n in self.goals and isinstance(item, Inst):
+                    item = item.with_args((*item.args[:-1], LabelRef(self.goals[n])))
+                    if items:
+                        items[n + moved] = item
+                placed.append((n + moved, item))
+                following = next(own)
+            for item in self._island(number) if number < len(self.before) else ():
+                placed.append((len(sizes), item))
+                sizes.append(_WORD * isinstance(item, Inst))
+                data += bytes(_WORD * isinstance(item, Inst))
+                if program.items:
+                    items.append(item)
+            start = end
+        return Encoded(bytes(data), sizes, tuple(placed), tuple(items))
 
     def _island(self, number: int) -> list[Item]:
         if not self.wanted[number]:
@@ -230,4 +258,4 @@ def _entry(label: str, island: int) -> str:
     return f"{label}_by{island}"
 
 
-__all__ = ["expand_long_branches"]
+__all__ = ["Islands", "expand_long_branches", "find_islands"]

@@ -23,9 +23,11 @@ _WAIT: Final = InstOrigin(WAIT)
 _SPARE: Final = 3  # that a counter is kept below its most
 
 
-class _Waits:
-    """The program so far, and its loads in issue order, each by the registers that it fills, as an
-    integer; LDS and scalar loads apart."""
+class Waits:
+    """A program that is given in parts, in order, with the waits that it needs.
+
+    It keeps the loads in issue order, each by the registers that it fills, as an integer; LDS and
+    scalar loads apart."""
 
     def __init__(self, target: Target) -> None:
         self.out: list[Item] = []
@@ -112,6 +114,32 @@ class _Waits:
         if len(self.vm) > self.most_vm - _SPARE or len(self.lgkm) > self.most_lgkm - _SPARE:
             self.wait(0, 0)
 
+    def through(self, items: Iterable[Item]) -> list[Item]:
+        """The next part of the program, with its waits."""
+        for item in items:
+            if isinstance(item, Label):
+                self.all()
+                self.stores = True
+                self.out.append(item)
+                continue
+            way = _way(item.op)
+            if way == "wait":
+                self.asked(item)
+                continue
+            if way == "end" or way == "barrier":
+                self.all()
+                self.stores = self.stores or way == "end"
+                self.out.append(item)
+                continue
+            if self.filled:
+                found = effects(item)
+                self.needed(found.read_bits | found.write_bits)
+            self.out.append(item)
+            if way:
+                self.issued(item)
+        made, self.out = self.out, []
+        return made
+
 
 # What an instruction is to this pass: nothing, the end of straight-line code, a barrier, a wait, or
 # counted (LDS apart).
@@ -135,26 +163,4 @@ def _way(op: str) -> _Way:
 def insert_waitcnt(items: Iterable[Item], target: Target = DEFAULT) -> list[Item]:
     """The program with the waits that it needs; before it has those of its fences alone, each for
     a counter's zero."""
-    state = _Waits(target)
-    for item in items:
-        if isinstance(item, Label):
-            state.all()
-            state.stores = True
-            state.out.append(item)
-            continue
-        way = _way(item.op)
-        if way == "wait":
-            state.asked(item)
-            continue
-        if way == "end" or way == "barrier":
-            state.all()
-            state.stores = state.stores or way == "end"
-            state.out.append(item)
-            continue
-        if state.filled:
-            found = effects(item)
-            state.needed(found.read_bits | found.write_bits)
-        state.out.append(item)
-        if way:
-            state.issued(item)
-    return state.out
+    return Waits(target).through(items)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
 
@@ -114,6 +114,11 @@ def allocation(planned: Planned, vtemps: int) -> Allocated:
 
 
 def fit_registers(selected: Selected) -> Selected:
+    """The kernel in the target's VGPRs, see :func:`fitted`."""
+    return fitted(selected, select)
+
+
+def fitted(selected: Selected, select: Callable[[Allocated], Selected]) -> Selected:
     """The kernel in the target's VGPRs; its blocks have no more threads than registers suffice for.
 
     Only selection can count the temporaries: each use of a spilled register takes one, and which

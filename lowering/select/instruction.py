@@ -29,11 +29,13 @@ def write_body(
     k: KernelBuilder, writer: Control | None, instructions: Sequence[Instruction], converged: bool
 ) -> KernelBodies:
     """The instructions of a block without its control transfer; runs of one guard share one
-    EXEC."""
+    EXEC.  What it gives is of no use where the builder's code is taken away."""
     guard: Pred | None = None
     acquired = acquires(instructions, earlier=False)  # no load is outstanding at a block's start
     bodies = KernelBodies()
     for ins in instructions:
+        if k.take is not None and len(k.items) >= k.part:
+            k.take(k)
         t = traits(ins)
         ends = t.ends_block and ins is instructions[-1]
         if ends or t.order == "schedule" or ins.offset in k.idle:
@@ -116,9 +118,16 @@ def coalesced(items: Sequence[Item], spans: Spans, regs: RegisterMap) -> tuple[l
     return list(out), spans.moved(shorter)
 
 
-def check_lanes(kernel: str, items: Sequence[Item], spans: Spans, regs: RegisterMap) -> None:
-    """Raises LoweringError SX0431 if the code of an instruction treats a lane wrongly."""
-    checked = Checked(regs)
+def check_lanes(
+    kernel: str,
+    items: Sequence[Item],
+    spans: Spans,
+    regs: RegisterMap,
+    checked: Checked | None = None,
+) -> None:
+    """Raises LoweringError SX0431 if the code of an instruction treats a lane wrongly.
+    ``checked``: of the same kernel, what was right before."""
+    checked = Checked(regs) if checked is None else checked
     last: Instruction | None = None
     start = stop = 0
     for ins, first, end in zip(spans.instructions, spans.firsts, spans.ends, strict=True):

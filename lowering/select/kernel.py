@@ -55,6 +55,14 @@ def select(allocated: Allocated) -> Selected:
     LoweringError names the first instruction that cannot be translated.
     """
     found, plan = allocated.planned.analysed, allocated.planned.plan
+    state = builder(allocated)
+    bodies = emit_kernel(state, plan, placed=found.placed)
+    return selected(allocated, state, _pieces(state, plan, found.live, bodies))
+
+
+def builder(allocated: Allocated) -> KernelBuilder:
+    """What a kernel's code is written with, before there is any."""
+    found, plan = allocated.planned.analysed, allocated.planned.plan
     kernel, regs, launch = found.kernel, allocated.regs, allocated.launch
     lay = bank_layout(kernel.arch)
     table = dict(allocated.bank_table)
@@ -68,15 +76,22 @@ def select(allocated: Allocated) -> Selected:
     state.outlining = outlines(found.cfg)
     state.grid_words, state.grid_workspace = grid_words(kernel), kernel.grid_workspace or 0
     state.idle, state.nans, state.left_out = found.unread, found.nans, kernel.left_out
-    bodies = _emit_kernel(state, plan, placed=found.placed)
+    return state
+
+
+def selected(
+    allocated: Allocated, state: KernelBuilder, pieces: tuple[RegionSite, ...]
+) -> Selected:
+    """What was written for a kernel: its code, as far as the builder still has it."""
+    found, regs = allocated.planned.analysed, allocated.regs
     return Selected(
         allocated,
         items=tuple(state.items),
-        launch=launch,
+        launch=allocated.launch,
         vgprs=regs.vtemp_base + state.vtemps_used,
-        uses_private=stack_bytes(kernel, found.cfg) > 0 or bool(regs.spilled),
+        uses_private=stack_bytes(found.kernel, found.cfg) > 0 or bool(regs.spilled),
         rules_used=tuple(sorted(state.rules_used.items())),
-        pieces=_pieces(state, plan, found.live, bodies),
+        pieces=pieces,
         spans=state.spans,
     )
 
@@ -104,8 +119,11 @@ def check_lanes(selected: Selected) -> Selected:
     return replace(selected, spans=Spans())
 
 
-def _emit_kernel(k: KernelBuilder, plan: ConvergencePlan, *, placed: bool) -> list[KernelBodies]:
-    """Writes the kernel; records for each block which code belongs to which instruction."""
+def emit_kernel(
+    k: KernelBuilder, plan: ConvergencePlan, *, placed: bool = False
+) -> list[KernelBodies]:
+    """Writes the kernel; records for each block which code belongs to which instruction, unless the
+    code is taken away."""
     bodies: list[KernelBodies] = []
     blocks = plan.cfg.blocks
     writer = Control(k, plan)
@@ -123,7 +141,9 @@ def _emit_kernel(k: KernelBuilder, plan: ConvergencePlan, *, placed: bool) -> li
             if placed:
                 places.check(c, k.items[first:], plan)
             added(k.items, first, POINT)
-        bodies.append(write_body(k, writer, block.instructions, converged))
+        body = write_body(k, writer, block.instructions, converged)
+        if k.take is None:
+            bodies.append(body)
         first = len(k.items)
         c = RuleEmitter(k, block.last, converged)
         try:

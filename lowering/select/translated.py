@@ -36,6 +36,16 @@ class TranslationStats:
 
 
 @dataclass(frozen=True, slots=True)
+class TranslatedCode:
+    """One kernel's code object and its launch data, without the instructions that it is made of."""
+
+    kernel: Kernel
+    code_object: bytes
+    launch: LaunchInfo
+    report: TranslationStats
+
+
+@dataclass(frozen=True, slots=True)
 class Translated:
     """One kernel for the target: its code object and its launch data."""
 

@@ -15,7 +15,8 @@ from sassxlate.errors import SassxlateError
 from sassxlate.lowering.abi.reserved_shared import reserved
 from sassxlate.lowering.codeobject.code_object import KernelImage
 from sassxlate.lowering.codeobject.code_object import write as write_code_object
-from sassxlate.lowering.codeobject.source_map import UNALIGNED, source_map
+from sassxlate.lowering.codeobject.source_map import UNALIGNED
+from sassxlate.lowering.codeobject.source_marks import source_map
 from sassxlate.lowering.convergence.plan import make_plan
 from sassxlate.lowering.idioms.inline import replaced_inline
 from sassxlate.lowering.idioms.replaced import replaced as with_quotients

@@ -68,12 +68,12 @@ def default_engine(target: Target = DEFAULT) -> Engine:
     from sassxlate.lowering.select import allocation
 
     def translate(cubin: Cubin, kernel: Kernel) -> TranslatedKernel:
-        done = pipeline.translate_kernel(cubin, kernel.name, target=target.of_rules)
         if target.has_rules:
-            return done
+            return pipeline.translate_code(cubin, kernel.name, target=target)
         from sassxlate.lowering.tier.translate import by_tier
 
-        return by_tier(done, target)
+        rules = pipeline.translate_kernel(cubin, kernel.name, target=target.of_rules)
+        return by_tier(rules, target)
 
     def compile_one(
         code: bytes,

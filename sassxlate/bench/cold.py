@@ -20,7 +20,7 @@ from sassxlate.lowering.codeobject.code_object import read
 from sassxlate.lowering.emulate.options import Isa
 from sassxlate.lowering.emulate.runner import BaselineKernel, LoadedPack
 from sassxlate.lowering.emulate.stencils import known, pack
-from sassxlate.lowering.pipeline import translate_kernel
+from sassxlate.lowering.pipeline import translate_code
 from sassxlate.lowering.target import DEFAULT, Target
 from sassxlate.runtime_shim import paths
 from sassxlate.runtime_shim.service import client, prebuilt
@@ -56,7 +56,7 @@ def _builds(
     """CPU time from a code object to a kernel of stencils that a wave can enter."""
     for subject in SUBJECTS:
         cubin, name = find(fixtures, subject)
-        code = read(translate_kernel(cubin, name, target=target).code_object)
+        code = read(translate_code(cubin, name, target=target).code_object)
         kernel = code.kernel(name)
         kd = kernel.descriptor
         mode = kd.float_mode | kd.dx10_clamp << 8 | kd.ieee_mode << 9

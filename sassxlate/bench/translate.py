@@ -21,8 +21,8 @@ from sassxlate.errors import UsageError
 from sassxlate.lowering.emulate.compiler import compile_code_object
 from sassxlate.lowering.emulate.image.image import HostImage
 from sassxlate.lowering.emulate.options import CompileOptions, Isa
-from sassxlate.lowering.pipeline import translate_kernel
-from sassxlate.lowering.select.translated import Translated
+from sassxlate.lowering.pipeline import translate_code
+from sassxlate.lowering.select.translated import TranslatedCode
 from sassxlate.lowering.target import DEFAULT, Target
 from sassxlate.runtime_shim.service import client
 
@@ -121,11 +121,11 @@ def _stages(rows: Sequence[dict[str, float]]) -> str:
 
 def _translate(
     subject: Subject, cubin: Cubin, name: str, first: _Watch, repeat: int, target: Target
-) -> tuple[list[Figure], Translated]:
+) -> tuple[list[Figure], TranslatedCode]:
     watch = _Watch()
-    made = [translate_kernel(cubin, name, target=target)]
+    made = [translate_code(cubin, name, target=target)]
     for _ in range(repeat):
-        watch.take(lambda: made.append(translate_kernel(cubin, name, target=target)))
+        watch.take(lambda: made.append(translate_code(cubin, name, target=target)))
     limit = TRANSLATE_S if subject.sized else None
     report = made[-1].report
     size = f"{report.sass_instructions} SASS, {report.rdna_instructions} RDNA3 instructions"
@@ -135,7 +135,7 @@ def _translate(
     return figures + watch.figures(label, "s", limit, f"ms: {stages}"), made[-1]
 
 
-def _compile(subject: Subject, done: Translated, isa: Isa, repeat: int) -> list[Figure]:
+def _compile(subject: Subject, done: TranslatedCode, isa: Isa, repeat: int) -> list[Figure]:
     watch = _Watch()
     images: list[HostImage] = []
     options = CompileOptions(isa=isa)
@@ -200,7 +200,7 @@ def measure(fixtures: Path, repeat: int, isa: Isa, target: Target = DEFAULT) -> 
     firsts = [_Watch() for _ in found]
     for watch, (_, cubin, name) in zip(firsts, found, strict=True):
         for _ in range(repeat):
-            _in_child(partial(translate_kernel, cubin, name, target=target), watch)
+            _in_child(partial(translate_code, cubin, name, target=target), watch)
     figures: list[Figure] = []
     for (subject, cubin, name), watch in zip(found, firsts, strict=True):
         made, done = _translate(subject, cubin, name, watch, repeat, target)

@@ -15,7 +15,14 @@ import pytest
 
 from sassxlate.errors import LoweringError
 from sassxlate.lowering import pipeline
-from sassxlate.lowering.pipeline import PASSES, run_passes, select_kernel, translate_kernel
+from sassxlate.lowering.pipeline import (
+    CODE_PASSES,
+    PASSES,
+    run_passes,
+    select_kernel,
+    translate_code,
+    translate_kernel,
+)
 from sassxlate.lowering.select import allocation
 from sassxlate.lowering.select.allocation import ROUNDS, fit_registers
 from sassxlate.lowering.select.stages import Selected, Source
@@ -38,19 +45,20 @@ def _given(step: pipeline.Pass) -> tuple[object, object]:
 
 @pytest.mark.sources  # compiled functions have no annotations
 def test_each_pass_takes_what_the_one_before_gives() -> None:
-    for before, after in pairwise(PASSES):
-        assert _given(before)[1] is _given(after)[0], (before.name, after.name)
+    for passes in (PASSES, CODE_PASSES):
+        for before, after in pairwise(passes):
+            assert _given(before)[1] is _given(after)[0], (before.name, after.name)
 
 
 @pytest.mark.sources
 def test_values_are_frozen() -> None:
-    for step in PASSES:
+    for step in {*PASSES, *CODE_PASSES}:
         for kind in _given(step):
             assert kind.__dataclass_params__.frozen, kind  # type: ignore[attr-defined]
 
 
 def test_no_pass_is_called_from_an_except() -> None:
-    names = {step.run.__name__ for step in PASSES}
+    names = {step.run.__name__ for step in (*PASSES, *CODE_PASSES)}
     for handler in ast.walk(ast.parse(inspect.getsource(pipeline))):
         if isinstance(handler, ast.ExceptHandler):
             called = {n.func.id for n in ast.walk(handler)
@@ -60,11 +68,12 @@ def test_no_pass_is_called_from_an_except() -> None:
 
 def test_passes_leave_their_argument_as_it_was() -> None:
     source = Source(emulated.load("double_math", 90), "double_math", DEFAULT)
-    seen: list[tuple[object, str]] = []
-    run_passes(source, PASSES, lambda _, value, __: seen.append((value, repr(value))))
-    assert len(seen) == len(PASSES)
-    for value, text in seen:
-        assert repr(value) == text
+    for passes in (PASSES, CODE_PASSES):
+        seen: list[tuple[object, str]] = []
+        run_passes(source, passes, lambda _, value, __, to=seen: to.append((value, repr(value))))
+        assert len(seen) == len(passes)
+        for value, text in seen:
+            assert repr(value) == text
 
 
 def test_passes_after_selection_hold_little() -> None:
@@ -95,14 +104,15 @@ def test_a_translation_leaves_nothing_to_the_collector() -> None:
     """All of it goes with its last reference: the collector is paused while kernels are made, and
     a function in a function, which is a cycle, kept the kernel's instructions."""
     cubin = emulated.load("double_math", 90)
-    translate_kernel(cubin, "double_math")
-    gc.collect()
-    gc.disable()
-    try:
-        count = translate_kernel(cubin, "double_math").report.sass_instructions
-        assert gc.collect() < count / 10
-    finally:
-        gc.enable()
+    for translate in (translate_kernel, translate_code):
+        translate(cubin, "double_math")
+        gc.collect()
+        gc.disable()
+        try:
+            count = translate(cubin, "double_math").report.sass_instructions
+            assert gc.collect() < count / 10
+        finally:
+            gc.enable()
 
 
 def _asking(temporaries: int) -> Selected:

@@ -6,12 +6,15 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import Final
 
 from sassxlate.disasm.rdna3.codec.encode.instruction import encode
 from sassxlate.disasm.rdna3.codec.text.instruction import describe
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, Item, Label, LabelRef
 from sassxlate.disasm.rdna3.tables.opcodes import info
 from sassxlate.errors import EncodeError, Where
+
+GETPC: Final = "s_getpc_b64"  # reads its own address
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +75,59 @@ def _resolve(inst: Inst, at: int, labels: dict[str, int]) -> bytes:
 @dataclass(frozen=True, slots=True)
 class Encoded:
     """A program of which all is encoded but what names a label: that has zeros, as many bytes as it
-    takes.  ``code`` has the bytes of every item; a label's are none."""
+    takes.
 
-    items: tuple[Item, ...]
-    code: tuple[bytes, ...]
+    ``sizes`` has the bytes of every item; a label's are none.  ``placed`` has, with their indices,
+    the items whose place matters: labels, instructions that name one, and those that read their own
+    address.  ``items`` has all; none where nobody reads them again.
+    """
+
+    data: bytes
+    sizes: array[int]
+    placed: tuple[tuple[int, Item], ...]
+    items: tuple[Item, ...] = ()
 
     def offsets(self) -> array[int]:
         """The byte offset of every item, and of the end."""
-        return array("I", accumulate(map(len, self.code), initial=0))
+        return array("I", accumulate(self.sizes, initial=0))
+
+
+class Encoder:
+    """Encodes a program that is given in parts, in order."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._sizes = array("H")
+        self._placed: list[tuple[int, Item]] = []
+
+    def add(self, items: Iterable[Item]) -> None:
+        """Encodes the next part.
+
+        Raises:
+            EncodeError: as encode(), with the offset.
+        """
+        data, sizes, placed = self._data, self._sizes, self._placed
+        for item in items:
+            if isinstance(item, Label):
+                placed.append((len(sizes), item))
+                sizes.append(0)
+                continue
+            if _has_label(item):
+                placed.append((len(sizes), item))
+                code = bytes(4 if is_branch(item) else 8)
+            else:
+                if item.op == GETPC:
+                    placed.append((len(sizes), item))
+                try:
+                    code = encode(item)
+                except EncodeError as error:
+                    raise error.at(offset=len(data)) from None
+            sizes.append(len(code))
+            data += code
+
+    def encoded(self, items: tuple[Item, ...] = ()) -> Encoded:
+        """The parts so far; ``items``: all that were given, to keep them."""
+        return Encoded(bytes(self._data), self._sizes[:], tuple(self._placed), items)
 
 
 def encode_items(items: Iterable[Item]) -> Encoded:
@@ -89,21 +137,9 @@ def encode_items(items: Iterable[Item]) -> Encoded:
         EncodeError: as encode(), with the offset.
     """
     kept = tuple(items)
-    at = 0
-    pieces: list[bytes] = []
-    for item in kept:
-        if isinstance(item, Label):
-            code = b""
-        elif _has_label(item):
-            code = bytes(4 if is_branch(item) else 8)
-        else:
-            try:
-                code = encode(item)
-            except EncodeError as error:
-                raise error.at(offset=at) from None
-        pieces.append(code)
-        at += len(code)
-    return Encoded(kept, tuple(pieces))
+    encoder = Encoder()
+    encoder.add(kept)
+    return encoder.encoded(kept)
 
 
 def in_reach(at: int, target: int) -> bool:
@@ -131,25 +167,23 @@ def resolve_labels(encoded: Encoded) -> Program:
     offsets = encoded.offsets()
     offsets.pop()
     labels: dict[str, int] = {}
-    naming: list[int] = []  # the items whose bytes depend on labels
-    for n, item in enumerate(encoded.items):
+    for n, item in encoded.placed:
         if isinstance(item, Label):
             if item.name in labels:
                 raise EncodeError("SX0510", f"the label {item.name!r} is defined twice")
             labels[item.name] = offsets[n]
-        elif _has_label(item):
-            naming.append(n)
-    code = list(encoded.code)
-    for n in naming:
-        item, offset = encoded.items[n], offsets[n]
-        assert isinstance(item, Inst)
+    code = bytearray(encoded.data)
+    for n, item in encoded.placed:
+        if isinstance(item, Label) or not _has_label(item):
+            continue
+        offset = offsets[n]
         try:
             resolved = _resolve(item, offset, labels)
         except EncodeError as error:
             where = Where(offset=offset, inst=describe(item))
             raise EncodeError(error.code, error.message, where) from None
-        if len(resolved) != len(code[n]):
+        if len(resolved) != encoded.sizes[n]:
             message = "a label operand in an instruction of another size than 8 bytes"
             raise EncodeError("SX0510", message, Where(offset=offset, inst=describe(item)))
-        code[n] = resolved
-    return Program(b"".join(code), offsets, labels)
+        code[offset : offset + len(resolved)] = resolved
+    return Program(bytes(code), offsets, labels)

@@ -31,7 +31,7 @@ _GUARD = bits(12, 4)
 _CONTROL = bits(105, 21)
 _SCHEDULING = legality.CONTROL_BITS >> 105
 _CACHE_LIMIT = 1 << 13  # remembered values per operand slot and variant
-_WORDS = 1 << 13  # remembered words, at least
+_WORDS = 1 << 11  # remembered words, at least: four times as many are found a tenth more often
 _NONE: frozenset[RegRef] = frozenset()
 
 

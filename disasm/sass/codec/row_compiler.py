@@ -8,7 +8,7 @@ the same registers and modifiers endlessly, and a dictionary look-up is cheaper 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias, cast
 
 from sassxlate.disasm.sass.codec import number_text as fmt
 from sassxlate.disasm.sass.instruction import (
@@ -46,6 +46,8 @@ from sassxlate.disasm.sass.tables.spec import (
 from sassxlate.disasm.sass.tables.special_registers import special_name
 from sassxlate.errors import DecodeError
 
+_File: TypeAlias = Literal["R", "UR"]
+
 _NONE: frozenset[RegRef] = frozenset()
 _CACHE_LIMIT = 1 << 14  # entries per operand; immediates would grow without bound
 
@@ -76,11 +78,22 @@ def undefined(what: str, value: int) -> DecodeError:
     return DecodeError("SX0202", f"{what} has the undefined value {value}")
 
 
-def refs(file: Literal["R", "UR"], index: int, width: int) -> frozenset[RegRef]:
-    """The 32-bit registers from ``index`` on; empty for RZ."""
+_REGISTERS: Final = {
+    file: [RegRef(file, i) for i in range(255)] for file in cast("tuple[_File, ...]", ("R", "UR"))
+}
+_TUPLES: Final[dict[tuple[_File, int, int], frozenset[RegRef]]] = {}  # by file, first, width
+
+
+def refs(file: _File, index: int, width: int) -> frozenset[RegRef]:
+    """The 32-bit registers from ``index`` on; empty for RZ.  One object for equal ones: operands
+    are remembered by all of their bits, and name the same few hundred tuples."""
     if index == 255:
         return _NONE
-    return frozenset(RegRef(file, i) for i in range(index, min(index + width, 255)))
+    known = _TUPLES.get((file, index, width))
+    if known is None:
+        known = frozenset(_REGISTERS[file][index : min(index + width, 255)])
+        _TUPLES[file, index, width] = known
+    return known
 
 
 def ureg_bits(generation: int) -> int:

@@ -9,6 +9,7 @@ register; nothing stands within a clause.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
@@ -96,7 +97,7 @@ def with_islands(pieces: Sequence[Piece], ops: Opcodes) -> list[Piece]:
     """
     targets = {p.target for p in pieces}
     items: list[Item] = []
-    code: list[bytes] = []
+    sizes: list[int] = []
     units: list[list[Piece]] = []  # for each instruction among the items
     seen: set[int] = set()
     rest = 0
@@ -105,20 +106,21 @@ def with_islands(pieces: Sequence[Piece], ops: Opcodes) -> list[Piece]:
             if rest:
                 raise refused(BACKEND, "a branch into a clause")
             items.append(Label(_name(piece.at)))
-            code.append(b"")
+            sizes.append(0)
         seen.add(piece.at)
         if rest:
             units[-1].append(piece)
-            code[-1] += piece.data
+            sizes[-1] += len(piece.data)
             rest -= 1
             continue
         rest = piece.clause
         to = piece.target
         items.append(_NOTHING if to is None else Inst("s_branch", (LabelRef(_name(to)),)))
-        code.append(piece.data)
+        sizes.append(len(piece.data))
         units.append([piece])
     most = 4 * (REACH - 1)
-    encoded = Encoded(tuple(items), tuple(code))
+    placed = tuple((n, item) for n, item in enumerate(items) if item is not _NOTHING)
+    encoded = Encoded(bytes(sum(sizes)), array("H", sizes), placed, tuple(items))
     expanded = expand_long_branches(encoded, most, apart=3 * REACH, limit=most)
     return list(_placed(expanded, units, ops))
 

@@ -41,8 +41,8 @@ def test_what_does_not_reach_goes_over_islands(items: list[Item]) -> None:
         resolve_labels(program)
     longer = expand_long_branches(program)
     made = resolve_labels(longer)
-    for item, code in zip(longer.items, longer.code, strict=True):
-        assert bool(code) == isinstance(item, Inst)
+    for item, size in zip(longer.items, longer.sizes, strict=True):
+        assert bool(size) == isinstance(item, Inst)
     # From the branch one comes to the label over branches alone.
     last = len(longer.items) - 1
     here = 0 if isinstance(items[0], Inst) else last
@@ -57,7 +57,7 @@ def test_what_does_not_reach_goes_over_islands(items: list[Item]) -> None:
         here = longer.items.index(Label(target.name)) + 1
     else:
         pytest.fail("the label is never reached")
-    assert len(made.data) == sum(map(len, longer.code))
+    assert len(made.data) == sum(longer.sizes)
 
 
 def _anywhere(blocks: int, seed: int) -> list[Item]:
