@@ -119,6 +119,8 @@ def regions(
     for offset, broken in reach.by_break.items():
         for root in {find(arm) for arm in broken}:
             breaks_of.setdefault(root, []).append(offset)
+    # By barrier: a kernel has up to 16, and perhaps a thousand regions that leak.
+    unneeded: dict[int, frozenset[int]] = {}
     made: list[Region] = []
     for number, root in enumerate(roots):
         members = tuple(members_of[root])
@@ -128,11 +130,13 @@ def regions(
         inside = tuple(sorted(waits.get(root, ())))
         left = frozenset[int]()
         if root in leaky:
-            left = frozenset(
-                b.index
-                for b in cfg.blocks
-                if not any(needed[n] >> barrier & 1 for n in _successors(cfg, b))
-            )
+            if barrier not in unneeded:
+                unneeded[barrier] = frozenset(
+                    b.index
+                    for b in cfg.blocks
+                    if not any(needed[n] >> barrier & 1 for n in _successors(cfg, b))
+                )
+            left = unneeded[barrier]
         made.append(Region(target, barrier, members, syncs, breaks, root in spun, inside, left))
     return tuple(made), sync_region
 

@@ -177,10 +177,11 @@ class _Pass:
         """The facts at each block's start."""
         if not self.makers:
             return tuple(dict[RegRef, Nan]() for _ in self.cfg.blocks)
-        return self._told(self._decided())
+        return self._told(self._decided(keeps=True))
 
-    def _decided(self) -> list[State]:
-        """Decides which results are repaired at once; the states before each block."""
+    def _decided(self, *, keeps: bool = False) -> list[State]:
+        """Decides which results are repaired at once; the states before each block, if somebody
+        ``keeps`` them: of a long kernel they take a fifth of all memory."""
         weights = self._weights()
         while True:
             entry = self._solve()
@@ -189,6 +190,8 @@ class _Pass:
             self.passes.clear()
             for block in self.cfg.blocks:
                 self._through(block, entry[block.index], weights[block.index])
+                if not keeps:
+                    entry[block.index] = {}
             more = self._more(weights)
             if more <= self.at_once:
                 return entry

@@ -73,8 +73,8 @@ def _all_reach(program: Encoded, offsets: Sequence[int], limit: int | None) -> b
     size = offsets[-1]
     if size <= (4 * 0x7FFF if limit is None else limit):
         return True
-    places = {item.name: offsets[n] for n, item in program.placed if isinstance(item, Label)}
-    for n, item in program.placed:
+    places = {item.name: offsets[n] for n, item in program.placed() if isinstance(item, Label)}
+    for n, item in program.placed():
         at, target = offsets[n], places.get(_target(item) or "")
         if target is None:
             continue
@@ -86,7 +86,7 @@ def _all_reach(program: Encoded, offsets: Sequence[int], limit: int | None) -> b
 def _nothing_after(program: Encoded) -> set[int]:
     """Items after which no island may stand: labels, and an instruction that reads its address, on
     which the code after it relies."""
-    return {n for n, item in program.placed if isinstance(item, Label) or item.op == GETPC}
+    return {n for n, item in program.placed() if isinstance(item, Label) or item.op == GETPC}
 
 
 class _OutOfReach(Exception):
@@ -134,10 +134,10 @@ class Islands:
         for n in range(len(program.sizes)):
             if offsets[n] >= apart * (len(before) + 1) and n - 1 not in never:
                 before.append(n)
-        indices = {item.name: n for n, item in program.placed if isinstance(item, Label)}
+        indices = {item.name: n for n, item in program.placed() if isinstance(item, Label)}
         branches = [
             (n, label)
-            for n, item in program.placed
+            for n, item in program.placed()
             if (label := _target(item)) is not None and label in indices
         ]
         wanted: list[set[str]] = [set() for _ in before]
@@ -166,10 +166,11 @@ class Islands:
         offsets = program.offsets()
         data = bytearray()
         sizes = array("H")
-        placed: list[tuple[int, Item]] = []
+        marked: list[Item] = []
+        indices = array("I")
         items: list[Item] = []
-        own = iter((*program.placed, None))
-        following = next(own)
+        own = program.placed()
+        following = next(own, None)
         start = 0
         for number, end in enumerate((*self.before, len(program.sizes))):
             moved = len(sizes) - start
@@ -182,16 +183,18 @@ class Islands:
                     item = item.with_args((*item.args[:-1], LabelRef(self.goals[n])))
                     if items:
                         items[n + moved] = item
-                placed.append((n + moved, item))
-                following = next(own)
+                marked.append(item)
+                indices.append(n + moved)
+                following = next(own, None)
             for item in self._island(number) if number < len(self.before) else ():
-                placed.append((len(sizes), item))
+                marked.append(item)
+                indices.append(len(sizes))
                 sizes.append(_WORD * isinstance(item, Inst))
                 data += bytes(_WORD * isinstance(item, Inst))
                 if program.items:
                     items.append(item)
             start = end
-        return Encoded(bytes(data), sizes, tuple(placed), tuple(items))
+        return Encoded(bytes(data), sizes, tuple(marked), indices, tuple(items))
 
     def _island(self, number: int) -> list[Item]:
         if not self.wanted[number]:

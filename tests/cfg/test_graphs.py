@@ -13,9 +13,11 @@ from sassxlate.cfg.graph import SIZE
 from sassxlate.cfg.spin_loops import spins
 from sassxlate.disasm.containers.cubin import parse_cubin
 from sassxlate.disasm.sass import decode_section
+from sassxlate.disasm.sass.codec.assembler import assemble_listing
 from sassxlate.disasm.sass.instruction import Instruction
 from sassxlate.lowering.abi.link import link_kernel
 from sassxlate.lowering.kernel_graph import kernel_cfg
+from tests.disasm.sass.interpreter.launches import with_code
 
 KERNELS = Path(__file__).resolve().parents[2] / "fixtures" / "kernels"
 ALL = sorted(KERNELS.glob("sm_[89]0/*.cubin"))
@@ -148,6 +150,17 @@ def test_plain_loops_do_not_spin(name: str) -> None:
     cfg = named(name, 90)
     assert not spins(cfg).latches
     assert not any(r.soft for r in regions(cfg)[0])
+
+
+def test_regions_that_leak_share_what_they_leave() -> None:
+    """Of a thousand regions of one barrier a set of blocks each took half a kernel's memory."""
+    part = "BSSY B0, `(.L_{0}) ;\n@P0 BRA `(.L_end) ;\nBSYNC B0 ;\n.L_{0}:\n"
+    text = "".join(map(part.format, range(3))) + ".L_end:\nEXIT ;\n"
+    (code,) = assemble_listing(text.splitlines(), 80).values()
+    first, *others = regions(kernel_cfg(with_code(code, 80).kernels[0]))[0]
+    assert len(others) == 2
+    assert first.left
+    assert all(other.left is first.left for other in others)
 
 
 def test_breaks_belong_to_the_region_that_they_leave() -> None:

@@ -13,7 +13,7 @@ import pytest
 from sassxlate.disasm.containers import load
 from sassxlate.disasm.containers.values import Cubin
 from sassxlate.disasm.rdna3 import encode_items, resolve_labels
-from sassxlate.disasm.rdna3.instruction import Inst, Item
+from sassxlate.disasm.rdna3.instruction import Inst, Item, Label, LabelRef
 from sassxlate.errors import LoweringError, SassxlateError
 from sassxlate.lowering.codeobject.source_marks import Marks, source_map
 from sassxlate.lowering.passes.long_branches import find_islands
@@ -112,9 +112,13 @@ def test_items_are_not_needed_for_islands() -> None:
     bare = islands.into(replace(program, items=()))
     full = islands.into(program)
     assert bare == replace(full, items=())
-    assert [n for n, _ in full.placed] == [
-        n for n, i in enumerate(full.items) if any(i is some for _, some in full.placed)
-    ]
+    placed = [(n, i) for n, i in enumerate(full.items) if isinstance(i, Label) or _names_label(i)]
+    assert placed == [*full.placed()]
+    assert len(full.data) == sum(full.sizes)
+
+
+def _names_label(inst: Inst) -> bool:
+    return any(isinstance(arg, LabelRef) for arg in inst.args)
 
 
 @pytest.mark.sources

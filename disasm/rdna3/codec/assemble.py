@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Final
@@ -77,15 +77,20 @@ class Encoded:
     """A program of which all is encoded but what names a label: that has zeros, as many bytes as it
     takes.
 
-    ``sizes`` has the bytes of every item; a label's are none.  ``placed`` has, with their indices,
-    the items whose place matters: labels, instructions that name one, and those that read their own
-    address.  ``items`` has all; none where nobody reads them again.
+    ``sizes`` has the bytes of every item; a label's are none.  ``marked`` has the items whose place
+    matters: labels, instructions that name one, and those that read their own address; ``indices``
+    their indices.  ``items`` has all; none where they are not read again.
     """
 
     data: bytes
     sizes: array[int]
-    placed: tuple[tuple[int, Item], ...]
+    marked: tuple[Item, ...]
+    indices: array[int]
     items: tuple[Item, ...] = ()
+
+    def placed(self) -> Iterator[tuple[int, Item]]:
+        """The items whose place matters, with their indices, in order."""
+        return zip(self.indices, self.marked, strict=True)
 
     def offsets(self) -> array[int]:
         """The byte offset of every item, and of the end."""
@@ -98,7 +103,8 @@ class Encoder:
     def __init__(self) -> None:
         self._data = bytearray()
         self._sizes = array("H")
-        self._placed: list[tuple[int, Item]] = []
+        self._marked: list[Item] = []
+        self._indices = array("I")
 
     def add(self, items: Iterable[Item]) -> None:
         """Encodes the next part.
@@ -106,18 +112,21 @@ class Encoder:
         Raises:
             EncodeError: as encode(), with the offset.
         """
-        data, sizes, placed = self._data, self._sizes, self._placed
+        data, sizes, marked, indices = self._data, self._sizes, self._marked, self._indices
         for item in items:
             if isinstance(item, Label):
-                placed.append((len(sizes), item))
+                marked.append(item)
+                indices.append(len(sizes))
                 sizes.append(0)
                 continue
             if _has_label(item):
-                placed.append((len(sizes), item))
+                marked.append(item)
+                indices.append(len(sizes))
                 code = bytes(4 if is_branch(item) else 8)
             else:
                 if item.op == GETPC:
-                    placed.append((len(sizes), item))
+                    marked.append(item)
+                    indices.append(len(sizes))
                 try:
                     code = encode(item)
                 except EncodeError as error:
@@ -127,7 +136,8 @@ class Encoder:
 
     def encoded(self, items: tuple[Item, ...] = ()) -> Encoded:
         """The parts so far; ``items``: all that were given, to keep them."""
-        return Encoded(bytes(self._data), self._sizes[:], tuple(self._placed), items)
+        marked = tuple(self._marked)
+        return Encoded(bytes(self._data), self._sizes[:], marked, self._indices[:], items)
 
 
 def encode_items(items: Iterable[Item]) -> Encoded:
@@ -167,13 +177,13 @@ def resolve_labels(encoded: Encoded) -> Program:
     offsets = encoded.offsets()
     offsets.pop()
     labels: dict[str, int] = {}
-    for n, item in encoded.placed:
+    for n, item in encoded.placed():
         if isinstance(item, Label):
             if item.name in labels:
                 raise EncodeError("SX0510", f"the label {item.name!r} is defined twice")
             labels[item.name] = offsets[n]
     code = bytearray(encoded.data)
-    for n, item in encoded.placed:
+    for n, item in encoded.placed():
         if isinstance(item, Label) or not _has_label(item):
             continue
         offset = offsets[n]

@@ -119,8 +119,9 @@ def with_islands(pieces: Sequence[Piece], ops: Opcodes) -> list[Piece]:
         sizes.append(len(piece.data))
         units.append([piece])
     most = 4 * (REACH - 1)
-    placed = tuple((n, item) for n, item in enumerate(items) if item is not _NOTHING)
-    encoded = Encoded(bytes(sum(sizes)), array("H", sizes), placed, tuple(items))
+    indices = array("I", [n for n, item in enumerate(items) if item is not _NOTHING])
+    marked = tuple([items[n] for n in indices])
+    encoded = Encoded(bytes(sum(sizes)), array("H", sizes), marked, indices, tuple(items))
     expanded = expand_long_branches(encoded, most, apart=3 * REACH, limit=most)
     return list(_placed(expanded, units, ops))
 
