@@ -456,7 +456,7 @@ def _memory(wave: Wave, inst: Inst) -> None:
             names["VDATA"] = result
         frame = _frame(wave, names)
         if wave.completed and readings.flushes(op):
-            frame.rules = lambda width: sf.Rules(flush_in=True)
+            frame.rules = lambda width: sf.Rules(flush_in=True, flush_out=True)
         execute(text, frame)
         if dst is not None:
             assert isinstance(dst, V)

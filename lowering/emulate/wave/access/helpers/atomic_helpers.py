@@ -101,7 +101,8 @@ def own_memory(op: str, width: int) -> str:
 
 def _new_value(op: str, width: int, *, cache: bool) -> str:
     """%new from %was (the old value) and %d0, %d1.  Outside LDS the unit that adds binary32
-    flushes denormal operands in every mode (RDNA3 ISA, 13.2)."""
+    flushes denormal operands in every mode (RDNA3 ISA, 13.2).  Of sums AMD says nothing; they are
+    flushed, too, as NVIDIA's .FTZ are (docs/rdna3.md)."""
     ty, fl = f"i{width}", {32: "float", 64: "double"}[width]
     if op == "csub":
         return (
@@ -125,7 +126,9 @@ def _new_value(op: str, width: int, *, cache: bool) -> str:
             _without_denormals("was")
             + _without_denormals("d0")
             + "  %fw = bitcast i32 %was.n to float\n  %fd = bitcast i32 %d0.n to float\n"
-            + _SUM
+            + _SUM.replace("%new", "%all")
+            + _without_denormals("all")
+            + "  %new = add i32 %all.n, 0\n"
         )
     bits = f"  %fw = bitcast {ty} %was to {fl}\n  %fd = bitcast {ty} %d0 to {fl}\n"
     if op == "add_f" and width == 32:
