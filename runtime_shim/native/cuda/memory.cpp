@@ -145,7 +145,8 @@ static CUresult unregister(void *pointer) {
   if (hip().emulated) return SX_HIP(hipHostUnregister, pointer);
   RegisteredRanges &ranges = registered_ranges();
   std::lock_guard<std::mutex> guard(ranges.mutex);
-  if (!ranges.sizes.erase(reinterpret_cast<uintptr_t>(pointer))) return kNotRegistered;
+  auto begin = reinterpret_cast<uintptr_t>(pointer);
+  if (!ranges.sizes.erase(begin)) return ranges.overlap(begin, 1) ? CUDA_ERROR_INVALID_VALUE : kNotRegistered;
   return SX_HIP(hipHostUnregister, pointer);
 }
 

@@ -1,5 +1,6 @@
 // Copies and fills.  A `_ptds` entry is the blocking form for a program compiled with a default stream per
 // thread: the asynchronous form on that stream, waited for.
+#include <algorithm>
 #include <cstring>
 #include <initializer_list>
 
@@ -141,10 +142,23 @@ int sx::box(CUDA_MEMCPY3D *c, const cudaMemcpy3DParms *p) {
 
 namespace {
 
+// As an H200 answers: a copy of nothing from nowhere succeeds, and rows must not overlap.
+bool nothing(const cudaMemcpy3DParms &p) {
+  const bool named = p.srcArray || p.srcPtr.ptr || p.dstArray || p.dstPtr.ptr;
+  return !named && !(p.extent.width && p.extent.height && p.extent.depth);
+}
+
+bool rows_overlap(const cudaMemcpy3DParms &p) {
+  return p.srcPtr.ptr && p.dstPtr.ptr && p.extent.height > 1 && p.extent.depth &&
+         p.extent.width > std::min(p.srcPtr.pitch, p.dstPtr.pitch);
+}
+
 int copy_3d(const cudaMemcpy3DParms *p, CUstream stream, bool later) {
   CUDA_MEMCPY3D c;
+  if (p && valid(p->kind) && nothing(*p)) return kSuccess;
   if (int error = box(&c, p)) return error;
   if (!c.WidthInBytes || !c.Height || !c.Depth) return kSuccess;
+  if (rows_overlap(*p)) return 12;  // cudaErrorInvalidPitchValue
   return later ? driver().cuMemcpy3DAsync_v2(&c, stream) : driver().cuMemcpy3D_v2(&c);
 }
 

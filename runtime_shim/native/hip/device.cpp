@@ -328,7 +328,7 @@ SX_API hipError_t hipDeviceCanAccessPeer(int *can, int device, int peer) {
 SX_API hipError_t hipDeviceGetStreamPriorityRange(int *least, int *greatest) {
   return call([&]() -> int {
     if (least) *least = 0;
-    if (greatest) *greatest = -1;
+    if (greatest) *greatest = kGreatestPriority;
     return 0;
   });
 }

@@ -130,6 +130,7 @@ SX_API hipError_t hipHostUnregister(void *pointer) {
     if (!pointer) return hipErrorInvalidValue;
     if (memory_find(number(pointer), found)) return hipErrorInvalidValue;  // as on an H200: pinned by its allocation
     if (!memory_find_registered(number(pointer), found)) return hipErrorHostMemoryNotRegistered;
+    if (found.base != number(pointer)) return hipErrorInvalidValue;  // the same: inside of what is registered
     wait_all_streams();
     return memory_unregister(number(pointer));
   });

@@ -347,7 +347,7 @@ SX_API hipError_t hipStreamCreateWithFlags(hipStream_t *stream, unsigned flags) 
 }
 
 SX_API hipError_t hipStreamCreateWithPriority(hipStream_t *stream, unsigned flags, int priority) {
-  return call([&] { return create_stream(stream, flags, priority < 0 ? -1 : 0); });
+  return call([&] { return create_stream(stream, flags, std::clamp(priority, kGreatestPriority, 0)); });
 }
 
 SX_API hipError_t hipStreamDestroy(hipStream_t stream) {

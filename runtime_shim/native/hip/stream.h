@@ -30,6 +30,8 @@ struct Operation {
   bool lendable = false;  // may run on a thread of the application that waits for it
 };
 
+constexpr int kGreatestPriority = -5;  // an H200's; no work is done earlier for it
+
 struct Stream {
   unsigned flags = 0;
   int priority = 0;

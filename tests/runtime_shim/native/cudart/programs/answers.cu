@@ -51,6 +51,7 @@ int main() {
   STEP(cudaHostRegister(hp, 4096, 0));
   describe("registered", hp);
   STEP(cudaHostGetDevicePointer(&q, hp, 0));
+  STEP(cudaHostUnregister(hp + 1));
   STEP(cudaHostUnregister(hp));
   STEP(cudaHostUnregister(hp));
   STEP(cudaGetLastError());
@@ -103,6 +104,13 @@ int main() {
   STEP(cudaMemcpy2D(q, pitch, hp, 100, 100, 10, cudaMemcpyHostToDevice));
   STEP(cudaMemcpy2D(q, 50, hp, 100, 100, 10, cudaMemcpyHostToDevice));
   STEP(cudaMemcpy2D(q, pitch, hp, 100, 0, 10, cudaMemcpyHostToDevice));
+  cudaMemcpy3DParms solid = {}, none = {};
+  solid.srcPtr = make_cudaPitchedPtr(q, pitch, 100, 2), solid.dstPtr = make_cudaPitchedPtr(hp, 128, 100, 2);
+  solid.extent = make_cudaExtent(600, 2, 2), solid.kind = cudaMemcpyDeviceToHost;
+  STEP(cudaMemcpy3D(&solid));
+  solid.extent.width = 0;
+  STEP(cudaMemcpy3D(&solid));
+  STEP(cudaMemcpy3D(&none));
   STEP(cudaMemset2D(q, pitch, 1, 100, 10));
   STEP(cudaMemset2D(q, 50, 1, 100, 10));
   STEP(cudaMallocPitch(&q, &pitch, 0, 10));
@@ -177,7 +185,13 @@ int main() {
   STEP(cudaProfilerStop());
   int lo, hi;
   STEP(cudaDeviceGetStreamPriorityRange(&lo, &hi));
+  printf("%d %d\n", lo, hi);
+  STEP(cudaStreamCreateWithPriority(&s, 1, -100));
+  STEP(cudaStreamGetPriority(s, &v));
+  printf("%d\n", v);
   STEP(cudaStreamCreateWithPriority(&s, 0, 100));
+  STEP(cudaStreamGetPriority(s, &v));
+  printf("%d\n", v);
   STEP(cudaStreamCreateWithFlags(&s, 77));
   STEP(cudaEventCreateWithFlags(&e, 0x1000));
   STEP(cudaDeviceCanAccessPeer(&v, 0, 0));
