@@ -24,6 +24,7 @@ from sassxlate.cfg.loops import structure
 from sassxlate.cfg.register_sets import ALL
 from sassxlate.disasm.sass.instruction import Instruction, RegRef
 from sassxlate.lowering.nans import values
+from sassxlate.lowering.nans.calls import Calls
 from sassxlate.lowering.nans.flow import FACTS, SAME, Flow, doubles_of
 from sassxlate.lowering.nans.guarded import Guarded
 from sassxlate.lowering.nans.moves import of_doubles, of_parts, one_of
@@ -161,6 +162,7 @@ class _Pass:
     ) -> None:
         self.cfg, self.live, self.idle, self.routines = cfg, live, idle, routines
         self.tier = tier
+        self.calls = Calls(cfg)
         self.steps = [steps(block, idle, tier=tier) for block in cfg.blocks]
         self.makers = {s.ins.offset: s for some in self.steps for s in some if s.made}
         # Makers of doubles, which are not repaired.
@@ -259,6 +261,8 @@ class _Pass:
         while work:
             n, register, none = work.pop()
             for edge in self.cfg.predecessors[n]:
+                if not self.calls.carries(edge, register):
+                    continue
                 for source in self._sources(edge.src, register):
                     value = entry[edge.src].get(source, UNKNOWN)
                     if source not in out[edge.src] and not value.bits & none:
@@ -296,7 +300,7 @@ class _Pass:
         mostly in registers that its code does not name: these are taken past it.
         """
         blocks = self.cfg.blocks
-        flow = Flow(self.cfg, self.live, self.doubles)
+        flow = Flow(self.cfg, self.live, self.doubles, self.calls)
         self.inputs = flow.inputs
         self.made.clear()
         work, queued = [0], [SAME] * len(blocks)
@@ -316,14 +320,12 @@ class _Pass:
             else:
                 out = self._again(blocks[index], state, fresh)
             for edge in self.cfg.successors[index]:
-                if edge.kind == "back":
-                    continue  # the path through the callee exists as call and ret edges
-                changed = flow.into(edge.dst, out, whole=whole)
+                changed = flow.along(edge, out, whole=whole)
                 if changed:
                     if not queued[edge.dst]:
                         heappush(work, edge.dst)
                     queued[edge.dst] = max(changed, queued[edge.dst])
-        return [{} if state is None else state for state in flow.entry]
+        return flow.reached()
 
     def _again(self, block: Block, state: State, fresh: list[int]) -> State:
         """What may be new after a block that was followed before, where ``fresh`` are the registers

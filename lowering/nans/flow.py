@@ -5,6 +5,9 @@ they get a number of that place, a negative one, and :attr:`Flow.inputs` has wha
 sets of makers at every block would take memory by the square of a kernel's size, and a place for
 each register at each block as much time as the rest of the translation.  Such numbers are apart for
 makers of doubles (odd) and others (even).
+
+What is known of registers that a called function does not name goes from the call to its return
+site (:mod:`.calls`), where the two halves come together.
 """
 
 from __future__ import annotations
@@ -13,7 +16,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from sassxlate.cfg import Cfg, Liveness
+from sassxlate.cfg.graph import Edge
 from sassxlate.cfg.register_sets import ALL
+from sassxlate.lowering.nans.calls import Calls
 from sassxlate.lowering.nans.steps import UNKNOWN, Makers, State, Value, union
 from sassxlate.lowering.nans.values import ANY
 
@@ -21,6 +26,7 @@ FEW: Final = 24  # rounds over a block, after which bounds are given up
 SAME, MAKERS, FACTS = range(3)  # what changed where a block begins
 _COUNT: Final = len(ALL)
 _FEW_INPUTS: Final = 8  # of a place, that are a tuple
+_THROUGH, _PAST, _WHOLE = 1, 2, 3  # of what comes to a return site: through the function, past it
 
 
 class Flow:
@@ -29,7 +35,10 @@ class Flow:
     Along an edge only more may become known to be possible, as the values of :mod:`.steps` have it.
     """
 
-    def __init__(self, cfg: Cfg, live: Liveness, doubles: frozenset[int]) -> None:
+    def __init__(
+        self, cfg: Cfg, live: Liveness, doubles: frozenset[int], calls: Calls | None = None
+    ) -> None:
+        self.calls = Calls(cfg) if calls is None else calls
         self.entry: list[State | None] = [None] * len(cfg.blocks)
         self.entry[0] = {}
         self.inputs: dict[int, Makers | set[int]] = {}
@@ -43,17 +52,77 @@ class Flow:
             sum(edge.kind != "back" for edge in some) + (not number) > 1
             for number, some in enumerate(cfg.predecessors)
         ]
+        # At return sites: whether other ways than the call itself lead there, and what has come.
+        self._meets_past = {
+            site: any(edge.kind not in ("back", "ret") for edge in cfg.predecessors[site])
+            for site in self.calls.sites
+        }
+        self._come = dict.fromkeys(self.calls.sites, 0)
+
+    def reached(self) -> list[State]:
+        """The states before each block, empty where no lane comes."""
+        return [
+            {} if state is None or self._come.get(number, _WHOLE) != _WHOLE else state
+            for number, state in enumerate(self.entry)
+        ]
+
+    def along(self, edge: Edge, out: State, *, whole: bool = True) -> int:
+        """Adds what is known after a block along one of its edges, as :meth:`into`."""
+        named = self.calls.inside(edge)
+        if named is None:
+            # Without ``named`` the path through the function exists as other edges.
+            return SAME if edge.kind == "back" else self.into(edge.dst, out, whole=whole)
+        if edge.kind == "call":
+            return self.into(edge.dst, _part(out, named, _THROUGH), whole=whole)
+        half = _PAST if edge.kind == "back" else _THROUGH
+        return self._half(edge.dst, out, named, half, whole=whole)
+
+    def _half(
+        self, block: int, out: State, named: frozenset[int], half: int, *, whole: bool
+    ) -> int:
+        """Adds to a return site what comes through the function or past it.  Something is known
+        before the block when both have come: what came first is not joined."""
+        come = self._come[block]
+        out = _part(out, named, half)
+        if come & half:
+            changed = self._joined(block, out, named, half, whole=whole)
+            return changed if come == _WHOLE else SAME
+        old, live = self.entry[block], self._live[block]
+        new = {r: v for r, v in out.items() if live >> r & 1}
+        self.entry[block] = new if old is None else {**old, **new}
+        self._come[block] = come | half
+        return FACTS if come | half == _WHOLE else SAME
 
     def into(self, block: int, out: State, *, whole: bool = True) -> int:
         """Adds what comes along an edge: SAME, MAKERS or FACTS, whether a register's makers alone
         are new.  Unless ``whole``, ``out`` has those registers alone that are new since the last
         time, UNKNOWN ones, too."""
         old, live = self.entry[block], self._live[block]
+        come = self._come.get(block, _WHOLE)
+        if come != _WHOLE:
+            self._come[block] = _WHOLE
+            if old is not None:  # one half is joined, and the other is new
+                named = self.calls.named[self.calls.sites[block]]
+                self._joined(block, _part(out, named, come), named, come, whole=whole)
+                for register, value in _part(out, named, _WHOLE - come).items():
+                    if live >> register & 1:
+                        old[register] = value
+                return FACTS
         if old is None:
             lives = live.to_bytes(_COUNT + 7 >> 3, "little")  # a shift would make a long number
             self.entry[block] = {r: v for r, v in out.items() if lives[r >> 3] >> (r & 7) & 1}
             return FACTS
-        changed, met, common, fresh = SAME, self._meets[block], 0, self.fresh[block]
+        return self._joined(block, out, None, _WHOLE, whole=whole)
+
+    def _joined(
+        self, block: int, out: State, named: frozenset[int] | None, half: int, *, whole: bool
+    ) -> int:
+        """Joins what comes along an edge with what is known before a block, of a half of the
+        registers or of all."""
+        old, live = self.entry[block], self._live[block]
+        assert old is not None
+        met = self._meets_past[block] if half == _PAST else self._meets[block]
+        changed, common, fresh = SAME, 0, self.fresh[block]
         for register, value in out.items():
             known = old.get(register)
             if known is value:
@@ -87,8 +156,12 @@ class Flow:
             else:
                 del old[register]
                 common -= 1
-        if whole and common < len(old) and self._rest(old, out, fresh):
-            changed = FACTS
+        if whole and common < len(old):
+            rest = [r for r in old if r not in out]
+            if named is not None:
+                rest = [r for r in rest if (r in named) == (half == _THROUGH)]
+            if self._rest(old, rest, fresh):
+                changed = FACTS
         if self.rounds[block] > FEW and self._given_up(old, fresh):
             changed = FACTS
         return changed
@@ -127,10 +200,10 @@ class Flow:
             inputs = union(inputs, some)
             self.inputs[number] = inputs if len(inputs) <= _FEW_INPUTS else set(inputs)
 
-    def _rest(self, old: State, out: State, fresh: list[int]) -> bool:
+    def _rest(self, old: State, rest: list[int], fresh: list[int]) -> bool:
         """Joins registers of which nothing is known along an edge; whether one of them is new."""
         changed = False
-        for register in [r for r in old if r not in out]:
+        for register in rest:
             known = old[register]
             joined = UNKNOWN.joined(known)
             if joined == UNKNOWN:
@@ -154,6 +227,13 @@ class Flow:
             else:
                 del state[register]
         return bool(found)
+
+
+def _part(out: State, named: frozenset[int], half: int) -> State:
+    """What goes through a function that names such registers, or past it."""
+    if half == _THROUGH:
+        return {r: v for r, v in out.items() if r in named}
+    return {r: v for r, v in out.items() if r not in named}
 
 
 def doubles_of(makers: Makers, doubles: frozenset[int]) -> Makers:

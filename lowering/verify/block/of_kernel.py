@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from sassxlate.cfg import Block as GraphBlock
 from sassxlate.cfg import Cfg, Liveness, liveness
 from sassxlate.cfg.liveness import live_before
+from sassxlate.cfg.register_sets import bit_number
 from sassxlate.disasm.rdna3 import decode, info
 from sassxlate.disasm.rdna3.instruction import Inst
 from sassxlate.disasm.sass.instruction import Instruction, RegRef
 from sassxlate.disasm.sass.traits import traits
 from sassxlate.lowering.abi.kernarg import bank_layout
 from sassxlate.lowering.nans.bits import facts_before
+from sassxlate.lowering.nans.calls import Calls
 from sassxlate.lowering.nans.reads import BITS, Nan, routines_in
 from sassxlate.lowering.select.stages import Selected
 from sassxlate.lowering.select.translated import Translated
@@ -54,6 +56,7 @@ def blocks(translated: Translated) -> Iterator[Found]:
         if source is not None:
             places.setdefault(source, []).append(i)
     nans = _facts(selected)
+    calls = Calls(cfg)
     called = routines(translated.items, lambda i: next(iter(_placed(translated, i, i + 1)), None))
     for block in cfg.blocks:
         body = _body(block.instructions)
@@ -74,7 +77,7 @@ def blocks(translated: Translated) -> Iterator[Found]:
                 selected.nans.wide & {ins.offset for ins in body},
                 selected.nans.exact & {ins.offset for ins in body},
                 nans[block.index],
-                _loose_after(cfg, block, live, nans),
+                _loose_after(cfg, block, live, nans, calls),
             ),
         )
 
@@ -86,15 +89,29 @@ def _facts(selected: Selected) -> Sequence[Mapping[RegRef, Nan]]:
 
 
 def _loose_after(
-    cfg: Cfg, block: GraphBlock, live: Liveness, nans: Sequence[Mapping[RegRef, Nan]]
+    cfg: Cfg,
+    block: GraphBlock,
+    live: Liveness,
+    nans: Sequence[Mapping[RegRef, Nan]],
+    calls: Calls,
 ) -> dict[RegRef, frozenset[Nan]]:
-    """The registers that the translator reports loose at the start of the successors."""
+    """The registers that the translator reports loose at the start of the successors.
+
+    A register that a called function does not name goes past it, from the call to its return site,
+    and may be loose there.  The function's own code is proved to leave it as it was, with any value
+    that is the same on both sides: so it does with two.
+    """
     out: dict[RegRef, set[Nan]] = {}
-    following = {edge.dst for edge in cfg.successors[block.index] if edge.kind != "back"}
-    for ref in {r for n in following for r in nans[n]}:
-        out[ref] = {nans[n].get(ref, BITS) for n in following if ref in live.live_in[n]}
-    # Registers that live only at a return are written on the way there.
-    through = frozenset[RegRef]().union(*(live.live_in[n] for n in following))
+    edges = cfg.successors[block.index]
+    ways = [
+        (e.dst, {r for r in live.live_in[e.dst] if calls.carries(e, bit_number(r))}) for e in edges
+    ]
+    for ref in {r for n, carried in ways for r in nans[n] if r in carried}:
+        out[ref] = {nans[n].get(ref, BITS) for n, carried in ways if ref in carried}
+    # Registers that live only at a return, or after other calls, are written on the way there.
+    through = frozenset[RegRef]().union(
+        *(carried for _, carried in ways), *(live.live_in[e.dst] for e in edges if e.kind == "ret")
+    )
     unread = {ref: frozenset[Nan]() for ref in live.live_out[block.index] - through}
     return {ref: frozenset(kinds) for ref, kinds in out.items()} | unread
 
