@@ -43,8 +43,10 @@ from sassxlate.lowering.nans.steps import (
     State,
     Step,
     Value,
+    clean,
     forget,
     names,
+    number,
     put,
     steps,
     union,
@@ -261,9 +263,8 @@ class _Pass:
         while work:
             n, register, none = work.pop()
             for edge in self.cfg.predecessors[n]:
-                if not self.calls.carries(edge, register):
-                    continue
-                for source in self._sources(edge.src, register):
+                carried = self.calls.carries(edge, register)
+                for source in self._sources(edge.src, register) if carried else ():
                     value = entry[edge.src].get(source, UNKNOWN)
                     if source not in out[edge.src] and not value.bits & none:
                         out[edge.src][source] = _BITS & ~none
@@ -296,8 +297,8 @@ class _Pass:
     def _solve(self) -> list[State]:
         """The states before each block, to a fixed point.
 
-        What calls bring back to all places after them makes each block's start new several times,
-        mostly in registers that its code does not name: these are taken past it.
+        What functions give back to all places after their calls makes each block's start new
+        several times, often in registers that its code does not name: these are taken past it.
         """
         blocks = self.cfg.blocks
         flow = Flow(self.cfg, self.live, self.doubles, self.calls)
@@ -320,8 +321,7 @@ class _Pass:
             else:
                 out = self._again(blocks[index], state, fresh)
             for edge in self.cfg.successors[index]:
-                changed = flow.along(edge, out, whole=whole)
-                if changed:
+                if changed := flow.along(edge, out, whole=whole):
                     if not queued[edge.dst]:
                         heappush(work, edge.dst)
                     queued[edge.dst] = max(changed, queued[edge.dst])
@@ -353,7 +353,7 @@ class _Pass:
                             self._use(step, register, value, weight, block)
                         if step.movable and step.plain and (kind := _curable(value.bits)):
                             left = _FREE16 if kind == _SINGLE else _FREE32
-                            state[register] = _clean(left, value.bound)
+                            state[register] = clean(left, value.bound)
                 if pairs is not None and weight:
                     for word in pairs.apart(step, found):
                         self._use(step, word, found[word], weight, block)
@@ -420,12 +420,12 @@ class _Pass:
                 size = float_result(step.ins, _Known(step.ins, state))
                 break
         if makes == NUMBER:
-            return (_number(ANY if size is None else size),)
+            return (number(ANY if size is None else size),)
         at = step.ins.offset
         clean = at in self.at_once
         bound = ANY if size is None else size
         if makes == SINGLE and (clean or (size is not None and size <= values.NUMBER)):
-            return [_number(bound)] * len(words)
+            return [number(bound)] * len(words)
         known = self.made.get(at)
         if known and known[0].bound == bound:
             return known
@@ -483,23 +483,6 @@ def _curable(bits: int) -> int:
     if dirty == _HALVES and not bits & _FREE16:
         return _HALVES
     return 0
-
-
-# Values without makers, each made once, so that equal states are the same objects.
-_CLEAN: Final[dict[int, Value]] = {}
-
-
-def _clean(bits: int, bound: int) -> Value:
-    key = bound << 7 | bits
-    known = _CLEAN.get(key)
-    if known is None:
-        _CLEAN[key] = known = Value(bits, bound)
-    return known
-
-
-def _number(bound: int) -> Value:
-    """A float whose NaN is SASS's."""
-    return _clean(_FREE16, bound)
 
 
 __all__ = ["NanBits", "facts_before", "nan_bits"]

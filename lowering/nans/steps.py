@@ -69,6 +69,24 @@ class Value(NamedTuple):
 
 
 UNKNOWN: Final = Value(int(BITS))
+# Values without makers, each made once, so that equal states are the same objects.
+_CLEAN: Final[dict[int, Value]] = {}
+
+
+def clean(bits: int, bound: int) -> Value:
+    """What is known of a register that no NaN is followed to."""
+    key = bound << 7 | bits
+    known = _CLEAN.get(key)
+    if known is None:
+        _CLEAN[key] = known = Value(bits, bound)
+    return known
+
+
+def number(bound: int) -> Value:
+    """A float whose NaN is SASS's."""
+    return clean(int(Nan.FREE16), bound)
+
+
 State = dict[int, Value]  # by the number of the register's bit; a missing one is UNKNOWN
 
 
@@ -354,5 +372,5 @@ def _constant(ins: Instruction, role: str) -> Value:
 
 __all__ = [
     "COPY", "DOUBLE", "HALVES", "NOTHING", "NUMBER", "PARTS", "SHUFFLED", "SINGLE", "UNKNOWN",
-    "Makers", "State", "Step", "Value", "forget", "names", "put", "steps", "union",
+    "Makers", "State", "Step", "Value", "clean", "forget", "names", "number", "put", "steps", "union",
 ]  # fmt: skip

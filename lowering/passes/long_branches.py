@@ -17,6 +17,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 from sassxlate.disasm.rdna3 import Encoded
 from sassxlate.disasm.rdna3.codec.assemble import GETPC, in_reach, is_branch
@@ -50,15 +51,40 @@ def find_islands(
 ) -> Islands | None:
     """The islands that :func:`expand_long_branches` puts into a program; None if it puts none."""
     starts_at = program.offsets()
-    if _all_reach(program, starts_at, limit):
+    if starts_at[-1] <= (REACH if limit is None else limit):
+        return None
+    branches = _branches(program, starts_at)
+    if all(
+        in_reach(b.at, b.goal) if limit is None else abs(b.goal - b.at) <= limit for b in branches
+    ):
         return None
     while True:
-        islands = Islands.found(program, starts_at, reach, apart)
+        islands = Islands.found(program, starts_at, branches, reach, apart)
         if islands is not None:
             return islands
         if apart // 2 < min(_CLOSEST, reach // 4):
             return None
         apart //= 2
+
+
+class _Branch(NamedTuple):
+    """A branch to a label: the items' numbers and, without islands, offsets."""
+
+    number: int
+    at: int
+    label: str
+    goes_to: int
+    goal: int
+
+
+def _branches(program: Encoded, offsets: Sequence[int]) -> list[_Branch]:
+    """The branches to labels of the program."""
+    indices = {item.name: n for n, item in program.placed() if isinstance(item, Label)}
+    return [
+        _Branch(n, offsets[n], label, to, offsets[to])
+        for n, item in program.placed()
+        if (label := _target(item)) is not None and (to := indices.get(label)) is not None
+    ]
 
 
 def _target(item: Item) -> str | None:
@@ -67,20 +93,6 @@ def _target(item: Item) -> str | None:
         return None
     last = item.args[-1]
     return last.name if is_branch(item) and isinstance(last, LabelRef) else None
-
-
-def _all_reach(program: Encoded, offsets: Sequence[int], limit: int | None) -> bool:
-    size = offsets[-1]
-    if size <= (4 * 0x7FFF if limit is None else limit):
-        return True
-    places = {item.name: offsets[n] for n, item in program.placed() if isinstance(item, Label)}
-    for n, item in program.placed():
-        at, target = offsets[n], places.get(_target(item) or "")
-        if target is None:
-            continue
-        if not (in_reach(at, target) if limit is None else abs(target - at) <= limit):
-            return False
-    return True
 
 
 def _nothing_after(program: Encoded) -> set[int]:
@@ -126,27 +138,30 @@ class Islands:
 
     @classmethod
     def found(
-        cls, program: Encoded, offsets: Sequence[int], reach: int, apart: int
+        cls,
+        program: Encoded,
+        offsets: Sequence[int],
+        branches: Sequence[_Branch],
+        reach: int,
+        apart: int,
     ) -> Islands | None:
         """None where a hop is too long with islands this far apart."""
         before: list[int] = []
         never = _nothing_after(program)
-        for n in range(len(program.sizes)):
-            if offsets[n] >= apart * (len(before) + 1) and n - 1 not in never:
+        n, end = 0, len(program.sizes)
+        while (n := bisect_left(offsets, apart * (len(before) + 1), n + 1, end)) < end:
+            while n < end and n - 1 in never:
+                n += 1
+            if n < end:
                 before.append(n)
-        indices = {item.name: n for n, item in program.placed() if isinstance(item, Label)}
-        branches = [
-            (n, label)
-            for n, item in program.placed()
-            if (label := _target(item)) is not None and label in indices
-        ]
         wanted: list[set[str]] = [set() for _ in before]
         sizes = [0] * len(before)
         while True:
             layout = _Layout.of(before, offsets, sizes)
-            places = {name: layout.at(n, offsets[n]) for name, n in indices.items()}
+            near = reach - layout.moved[-1]  # in reach, whatever islands are between
+            far = [b for b in branches if abs(b.goal - b.at) > near]
             try:
-                goals, onward = _routes(layout, places, offsets, branches, wanted, reach)
+                goals, onward = _routes(layout, far, wanted, reach)
             except _OutOfReach:
                 return None
             grown = [_WORD * (len(w) + 1) if w else 0 for w in wanted]
@@ -209,18 +224,15 @@ class Islands:
 
 
 def _routes(
-    layout: _Layout,
-    places: Mapping[str, int],
-    offsets: Sequence[int],
-    branches: Sequence[tuple[int, str]],
-    wanted: list[set[str]],
-    reach: int,
+    layout: _Layout, branches: Sequence[_Branch], wanted: list[set[str]], reach: int
 ) -> tuple[dict[int, str], dict[tuple[int, str], str]]:
     """Where branches and islands' branches go; adds to ``wanted``.
 
     Raises:
         _OutOfReach: no island is near enough.
     """
+
+    places = {b.label: layout.at(b.goes_to, b.goal) for b in branches}
 
     def hop(first: int, last: int, label: str) -> int | None:
         """The island to go to from code between two offsets; None: the label itself."""
@@ -239,11 +251,11 @@ def _routes(
         return island
 
     goals: dict[int, str] = {}
-    for n, label in branches:
-        at = layout.at(n, offsets[n])
-        island = hop(at, at, label)
+    for b in branches:
+        at = layout.at(b.number, b.at)
+        island = hop(at, at, b.label)
         if island is not None:
-            goals[n] = _entry(label, island)
+            goals[b.number] = _entry(b.label, island)
     onward: dict[tuple[int, str], str] = {}
     todo = [(island, label) for island, labels in enumerate(wanted) for label in labels]
     while todo:

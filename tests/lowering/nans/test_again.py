@@ -95,8 +95,8 @@ def _calls(count: int) -> Cfg:
 
 
 def test_what_comes_back_from_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each call brings back what all bring in, again and again: of the places after them only the
-    few are followed again that name what is new."""
+    """What a call does not hand to the function is not brought to the places after other calls, and
+    of these only the few are followed again that name what is new."""
     cfg = _calls(80)
     assert len(cfg.blocks) == 562
-    assert _followed(monkeypatch, cfg) < 2.5 * len(cfg.blocks)  # 4, each time through all
+    assert _followed(monkeypatch, cfg) < 1.1 * len(cfg.blocks)  # 4 where all goes through it
