@@ -422,18 +422,18 @@ class _Pass:
         if makes == NUMBER:
             return (number(ANY if size is None else size),)
         at = step.ins.offset
-        clean = at in self.at_once
+        cured = at in self.at_once
         bound = ANY if size is None else size
-        if makes == SINGLE and (clean or (size is not None and size <= values.NUMBER)):
+        if makes == SINGLE and (cured or (size is not None and size <= values.NUMBER)):
             return [number(bound)] * len(words)
         known = self.made.get(at)
         if known and known[0].bound == bound:
             return known
-        mine: Makers = () if clean else (at,)
+        mine: Makers = () if cured else (at,)
         if makes == SINGLE:
             known = (Value(_FREE16 | _SINGLE, bound, mine),) * len(words)
         elif makes == HALVES:
-            kind = 0 if clean else step.made
+            kind = 0 if cured else step.made
             free = _FREE16 if step.made & _BRAIN else 0  # a number as bf16 may be a NaN as fp16
             known = (Value(_FREE32 | free | kind, bound, mine),) * len(words)
         else:

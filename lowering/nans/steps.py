@@ -372,5 +372,6 @@ def _constant(ins: Instruction, role: str) -> Value:
 
 __all__ = [
     "COPY", "DOUBLE", "HALVES", "NOTHING", "NUMBER", "PARTS", "SHUFFLED", "SINGLE", "UNKNOWN",
-    "Makers", "State", "Step", "Value", "clean", "forget", "names", "number", "put", "steps", "union",
+    "Makers", "State", "Step", "Value", "clean", "forget", "names", "number", "put", "steps",
+    "union",
 ]  # fmt: skip
