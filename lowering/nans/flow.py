@@ -133,7 +133,7 @@ class Flow:
                     continue
                 joined = UNKNOWN.joined(value)
                 if joined != UNKNOWN:
-                    old[register] = joined
+                    old[register] = value if joined == value else joined
                     fresh.append(register)
                     common += 1
                     changed = FACTS
@@ -151,11 +151,11 @@ class Flow:
                 changed = MAKERS
             fresh.append(register)
             joined = Value(bits, bound, makers)
-            if joined != UNKNOWN:
-                old[register] = joined
-            else:
+            if joined == UNKNOWN:
                 del old[register]
                 common -= 1
+            else:  # mostly equal to what comes, and one object does then
+                old[register] = value if joined == value else joined
         if whole and common < len(old):
             rest = [r for r in old if r not in out]
             if named is not None:
@@ -183,11 +183,13 @@ class Flow:
         doubles = doubles_of(both, self._doubles)
         here: list[int] = []
         if len(doubles) < len(both):
-            here.append(place - 2)
-            self._comes_in(place - 2, tuple([m for m in both if m not in doubles]))
+            number = place - 2
+            here.append(number)
+            self._comes_in(number, tuple([m for m in both if m not in doubles]))
         if doubles:
-            here.append(place - 1)
-            self._comes_in(place - 1, doubles)
+            number = place - 1
+            here.append(number)
+            self._comes_in(number, doubles)
         return tuple(here)
 
     def _comes_in(self, number: int, some: Makers) -> None:

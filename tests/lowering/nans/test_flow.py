@@ -71,6 +71,22 @@ def test_a_place_of_many_calls() -> None:
     assert flow.into(block, {R10: _made(0x40, 0x41)}) == SAME
 
 
+def test_what_comes_is_held_itself_where_it_says_all() -> None:
+    """A long kernel's states had three objects for each value."""
+    flow, block = _flow()
+    assert flow.into(block, {R10: _made(0x40)}) == FACTS
+    wider = _made(0x40, bound=9)
+    assert flow.into(block, {R10: wider}) == FACTS
+    state = flow.entry[block]
+    assert state is not None
+    assert state[R10] is wider
+    flow.entry[block] = {}
+    unknown = UNKNOWN.joined(wider)
+    assert flow.into(block, {R10: unknown}) == FACTS
+    assert flow.entry[block] is not state
+    assert (flow.entry[block] or {})[R10] is unknown
+
+
 def test_what_is_unknown_on_one_way_is_unknown() -> None:
     flow, block = _flow()
     flow.into(block, {R10: Value(int(Nan.FREE16), 3)})
