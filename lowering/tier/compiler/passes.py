@@ -14,6 +14,7 @@ from sassxlate.lowering.tier.compiler.searches import searched
 from sassxlate.lowering.tier.compiler.shared_words import together
 from sassxlate.lowering.tier.compiler.shifted_pairs import joined
 from sassxlate.lowering.tier.compiler.shuffled import unchosen
+from sassxlate.lowering.tier.compiler.signed_bytes import known_signs
 from sassxlate.lowering.tier.compiler.wide_indices import whole
 
 _OPTIONS = (
@@ -66,7 +67,8 @@ def object_of(text: str, triple: str, cpu: str, features: str, listed: bool = Fa
     options = llvm.create_pipeline_tuning_options(speed_level=level)
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
-    text = mixed(held(joined(together(by_lanes(unchosen(searched(whole(hidden(str(module))))))))))
+    text = by_lanes(unchosen(searched(whole(hidden(str(module))))))
+    text = known_signs(mixed(held(joined(together(text)))))
     # Code generation changes a module, and depends on the order in which it was built.
     same = [llvm.parse_assembly(text) for _ in range(2 if listed else 1)]
     same[0].verify()  # code generation takes for granted that it is right, and may end the process

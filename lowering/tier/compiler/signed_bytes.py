@@ -1,0 +1,75 @@
+"""Keeps shifts that copy the sign from what puts words together of bytes.
+
+LLVM's AMDGPU backend writes a sum of bits as one v_perm_b32 where each byte comes of one operand
+and the other has a zero there.  It takes the bytes that an arithmetic shift fills with the sign
+for zeros (`calculateByteProvider`, LLVM 22): ``(x >> 16) | (y & 0xffff0000)`` lost the sign of x,
+silently.  Of a copy of the shift's result it knows nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from sassxlate.lowering.tier.compiler.ssa import Function, Value, changed
+
+_TYPES: Final = ("i16", "i32", "i64")
+_NARROW: Final = ("i8", "i16", "i24", "i32")  # whose extension becomes such a shift
+_SUMS: Final = ("or", "add", "xor")  # the last two become the first where no bit is in both
+# Through which the backend follows a byte.
+_WAYS: Final = frozenset(
+    ("and", "or", "shl", "lshr", "ashr", "trunc", "zext", "sext", "bitcast", "extractelement",
+     "insertelement", "call @llvm.fshl.i32", "call @llvm.fshr.i32", "call @llvm.bswap.i32")
+)  # fmt: skip
+_DEPTH: Final = 6
+
+
+def _copies_signs(value: Value) -> str:
+    """The type of a shift by whole bytes, or of an extension, with the sign; empty for others."""
+    if value.op == "ashr" and value.type in _TYPES:
+        count = value.args[1]
+        return value.type if count.isdecimal() and int(count) % 8 == 0 else ""
+    if value.op == "sext" and value.type in _NARROW and value.flags in _TYPES:
+        return value.flags
+    return ""
+
+
+def _is_summed(function: Function, name: str) -> bool:
+    """Whether a sum of bits may have a value's bytes: directly, or by way of what moves these."""
+    seen, work = {name}, [name]
+    for depth in range(_DEPTH):
+        following: list[str] = []
+        for value in work:
+            for at in function.uses.get(value, ()):
+                result = function.result(at)
+                user = function.values.get(result)
+                if user is None or result in seen:
+                    continue
+                if user.op == "or" or (depth > 0 and user.op in _SUMS):
+                    return True
+                if user.op in _WAYS:
+                    seen.add(result)
+                    following.append(result)
+        work = following
+    return False
+
+
+def _hide(function: Function) -> Iterator[str]:
+    for name, value in list(function.values.items()):
+        kind = _copies_signs(value)
+        if not kind or not _is_summed(function, name):
+            continue
+        shifted = f'{name[:-1]}.signs"' if name.endswith('"') else f"{name}.signs"
+        called = f"{kind} @llvm.amdgcn.softwqm.{kind}({kind}"
+        line = function.lines[value.at]
+        function.lines[value.at] = line.replace(f"  {name} = ", f"  {shifted} = ", 1)
+        function.insert(value.at + 1, f"{name} = call {called} {shifted})")
+        yield f"declare {called})"
+
+
+def known_signs(text: str) -> str:
+    """A module as LLVM prints it after its passes, with a copy of each such shift's result."""
+    return changed(text, _hide) if " = ashr " in text or " = sext " in text else text
+
+
+__all__ = ["known_signs"]
