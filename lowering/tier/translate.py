@@ -28,6 +28,7 @@ from sassxlate.lowering.select.translated import NOT_READ, Translated, assembly
 from sassxlate.lowering.target import Target
 from sassxlate.lowering.tier import module
 from sassxlate.lowering.tier.backend import MachineCode, compiled
+from sassxlate.lowering.tier.compiler.cycles import several_entries
 from sassxlate.lowering.tier.control import Blocks, flushes
 from sassxlate.lowering.tier.families import FAMILIES
 from sassxlate.lowering.tier.families.encodings import places
@@ -72,7 +73,10 @@ def _structured(found: Analysed, rules: Translated, target: Target, *, changed: 
     def writer(lane: Lane) -> Blocks:
         return Blocks(lane, found.cfg, lanes.facts, lanes.tested)
 
-    return _by_mode(found, rules, target, writer)
+    text = _by_mode(found, rules, target, writer)
+    if several_entries(text) is not None:  # where LLVM's code generation is wrong
+        raise refused(FLOW, "a cycle with several entries")
+    return text
 
 
 def _masked(found: Analysed, rules: Translated, target: Target, *, changed: bool) -> str:

@@ -6,6 +6,7 @@ from functools import cache
 
 import llvmlite.binding as llvm
 
+from sassxlate.lowering.tier.compiler.cycles import several_entries
 from sassxlate.lowering.tier.compiler.held_values import held
 from sassxlate.lowering.tier.compiler.known_numbers import hidden
 from sassxlate.lowering.tier.compiler.lane_tests import by_lanes
@@ -69,6 +70,8 @@ def object_of(text: str, triple: str, cpu: str, features: str, listed: bool = Fa
     builder.getModulePassManager().run(module, builder)
     text = by_lanes(unchosen(searched(whole(hidden(str(module))))))
     text = known_signs(mixed(held(joined(together(text)))))
+    if (block := several_entries(text)) is not None:
+        raise RuntimeError(f"a cycle with several entries, {block}")
     # Code generation changes a module, and depends on the order in which it was built.
     same = [llvm.parse_assembly(text) for _ in range(2 if listed else 1)]
     same[0].verify()  # code generation takes for granted that it is right, and may end the process
