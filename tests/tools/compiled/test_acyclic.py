@@ -63,6 +63,9 @@ def problem(cls: Any, above: tuple[Any, ...] = ()) -> str:
     return ""
 
 
+@pytest.mark.skipif(
+    compiled.state() == "used", reason="compiled classes say tuple where theirs say what is in it"
+)
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
 def test_no_type_leads_back(cls: type) -> None:
     assert problem(cls) == ""
