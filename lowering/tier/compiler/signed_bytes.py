@@ -19,9 +19,11 @@ _SUMS: Final = ("or", "add", "xor")  # the last two become the first where no bi
 # Through which the backend follows a byte.
 _WAYS: Final = frozenset(
     ("and", "or", "shl", "lshr", "ashr", "trunc", "zext", "sext", "bitcast", "extractelement",
-     "insertelement", "call @llvm.fshl.i32", "call @llvm.fshr.i32", "call @llvm.bswap.i32")
+     "insertelement", "shufflevector", "freeze")
 )  # fmt: skip
-_DEPTH: Final = 6
+_SWAPS: Final = "call @llvm.bswap."  # the same
+_FUNNELS: Final = ("call @llvm.fshl.", "call @llvm.fshr.")  # sums, of i16 and i64 once expanded
+_DEPTH: Final = 12  # the backend's is 6, of nodes; here some are two values
 
 
 def _copies_signs(value: Value) -> str:
@@ -45,9 +47,10 @@ def _is_summed(function: Function, name: str) -> bool:
                 user = function.values.get(result)
                 if user is None or result in seen:
                     continue
-                if user.op == "or" or (depth > 0 and user.op in _SUMS):
+                summed = user.op == "or" or (depth > 0 and user.op in _SUMS)
+                if summed or user.op.startswith(_FUNNELS):
                     return True
-                if user.op in _WAYS:
+                if user.op in _WAYS or user.op.startswith(_SWAPS):
                     seen.add(result)
                     following.append(result)
         work = following

@@ -39,6 +39,8 @@ _SUMS = (
     "SHF.L.U32 R11, R13, 0x18, RZ ;\nLOP3.LUT R11, R11, R10, RZ, 0xfc, !PT",
     "LOP3.LUT R10, R10, 0xffffff00, RZ, 0xc0, !PT ;\nLOP3.LUT R11, R13, 0xff, R10, 0xec, !PT",
     "SHF.R.U32.HI R10, RZ, 0x8, R10 ;\nLOP3.LUT R11, R13, 0xff000000, R10, 0xec, !PT",
+    # A sum of halves on the way, which LLVM calls a funnel shift of 16 bits.
+    "PRMT R10, R10, 0x2021, RZ ;\nLOP3.LUT R11, R10, 0xffff, R13, 0xe2, !PT",
 )  # fmt: skip
 
 
@@ -66,8 +68,10 @@ def test_words_of_bytes_with_signs() -> None:
     assert [pairs[n] for n in range(len(pairs)) if (got[:, n] != right[:, n]).any()] == []
 
 
-def _known(body: str) -> str:
-    module = llvm.parse_assembly(f"define i32 @k(i32 %x, i32 %y, ptr %p) {{\n{body}\n}}\n")
+def _known(body: str, declared: str = "") -> str:
+    module = llvm.parse_assembly(
+        f"{declared}\ndefine i32 @k(i32 %x, i32 %y, ptr %p) {{\n{body}\n}}\n"
+    )
     text = known_signs(str(module))
     llvm.parse_assembly(text).verify()
     return text
@@ -93,6 +97,21 @@ def test_shifts_that_are_only_added_stay() -> None:
     assert "softwqm" not in _known(
         "  %a = ashr i32 %x, 16\n  %c = add i32 %a, %y\n  store i32 %c, ptr %p\n  ret i32 %c"
     )
+
+
+@pytest.mark.parametrize("name", ["fshl.i16", "fshr.i16", "fshl.i32", "bswap.i16"])
+def test_calls_on_the_way_to_a_sum(name: str) -> None:
+    kind = name.rpartition(".")[2]
+    args = f"{kind} %t" if "bswap" in name else f"{kind} %t, {kind} 1, {kind} 8"
+    there, back = ("trunc i32 %a to i16", "zext i16 %f to i32")
+    if kind == "i32":
+        there, back = ("freeze i32 %a", "freeze i32 %f")
+    text = _known(
+        f"  %a = ashr i32 %x, 24\n  %t = {there}\n  %f = call {kind} @llvm.{name}({args})\n"
+        f"  %z = {back}\n  %c = or i32 %z, %y\n  ret i32 %c",
+        f"declare {kind} @llvm.{name}({', '.join([kind] * (1 if 'bswap' in name else 3))})",
+    )
+    assert "call i32 @llvm.amdgcn.softwqm.i32(i32 %a.signs)" in text
 
 
 def test_extensions_on_the_way_to_a_sum() -> None:
