@@ -6,6 +6,9 @@ other calls bring into the function.  So what is known of such a register goes a
 the call to its return site, and does not enter the function; what is known of the others goes
 through the function's blocks, where all calls meet.
 
+That it comes back there is seen in the code: each call's block sets the address after the call.  If
+one does not (a lane may bring another call's address), all goes through the functions.
+
 Otherwise each call would bring what is known of all registers to the places after all other calls:
 as many places as there are calls and live registers, each of which is made anew several times.
 """
@@ -18,6 +21,7 @@ from typing import Final
 from sassxlate.cfg import Block, Cfg
 from sassxlate.cfg.graph import Edge
 from sassxlate.cfg.register_sets import bits_of, numbers
+from sassxlate.disasm.sass.instruction import Imm, RegRef
 
 _KERNEL: Final = 0  # the first block, and what runs without a call
 
@@ -28,7 +32,7 @@ class Calls:
     ``named``: by a block that ends with a call the registers, as numbers of bits, of which what is
     known goes through the called function.  ``sites``: by the block after a call the block that
     calls.  Calls are left out of both where all goes through the function: its code runs without a
-    call, too.
+    call, too, or a lane may come back to another place.
     """
 
     def __init__(self, cfg: Cfg) -> None:
@@ -39,7 +43,7 @@ class Calls:
             for block in cfg.blocks
             if (found := [e.dst for e in cfg.successors[block.index] if e.kind == "call"])
         }
-        if not callees:
+        if not callees or not all(_comes_back(cfg.blocks[block]) for block in callees):
             return
         groups = _groups(cfg, callees.values())
         sets = _named(cfg, groups, callees)
@@ -68,6 +72,19 @@ class Calls:
         if named is None:
             return edge.kind != "back"  # the path through the function exists as other edges
         return (register in named) != (edge.kind == "back")
+
+
+def _comes_back(block: Block) -> bool:
+    """Whether a block that ends with a call sets the address after it, for all lanes."""
+    there: set[RegRef] = set()  # registers with that address
+    for ins in block.instructions[:-1]:
+        there -= ins.writes
+        if ins.guard.is_true and any(
+            isinstance(operand, Imm) and operand.value == block.end
+            for operand in ins.operands.values()
+        ):
+            there |= ins.writes
+    return bool(there)
 
 
 def _groups(cfg: Cfg, calls: Iterable[list[int]]) -> list[int]:

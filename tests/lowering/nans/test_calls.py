@@ -189,3 +189,21 @@ def test_code_with_registers_that_go_past_calls_is_proved() -> None:
     past = [e for e in done.cfg.edges if e.kind == "back"]
     assert past
     assert all(calls.carries(e, bit_number(RegRef("R", 10))) for e in past)
+
+
+def test_a_call_that_may_bring_another_place_back() -> None:
+    """Both calls come back after the second one, with a float or an integer in R10."""
+    text = _code("FADD R10, R4, R4 ;", "@P0 BRA `(.B) ;", "CALL", "EXIT ;", ".B:", *_OTHER)
+    first, second = (f"MOV R6, {at:#x} ;" for at in (0x90, 0xE0))
+    assert text.count(first) == text.count(second) == 1
+    # The first address is a constant of the code still: its call is one.
+    moved = text.replace(first, second).replace("MOV R8, R4 ;", "MOV R8, 0x90 ;")
+    (kernel,) = with_code(assembled(moved, 80), 80).kernels
+    cfg = kernel_cfg(kernel)
+    assert sum(edge.kind == "call" for edge in cfg.edges) == 2
+    assert not Calls(cfg).named
+    store = cfg.blocks[cfg.by_start[0xE0]].instructions[0].offset
+    assert [at for at, _ in nan_bits(cfg, liveness(cfg)).before.items()] == [store]
+    for line in (first, f"@P0 {first}", f"{first}\nMOV R6, R5 ;"):
+        (kernel,) = with_code(assembled(text.replace(first, line, 1), 80), 80).kernels
+        assert bool(Calls(kernel_cfg(kernel)).named) == (line == first)
