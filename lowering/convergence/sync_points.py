@@ -11,6 +11,7 @@ from sassxlate.cfg.regions import barrier_of
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, V
 from sassxlate.disasm.sass.instruction import Instruction, Reg
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
+from sassxlate.lowering.codeobject.source_map import SCHEDULER, added
 from sassxlate.lowering.convergence.barrier_registers import BarrierRegisters
 from sassxlate.lowering.convergence.barriers import Barriers
 from sassxlate.lowering.convergence.lane_masks import END, SCAN, TRAP_STUCK, LaneMasks
@@ -333,6 +334,9 @@ class Syncs(BarrierRegisters):
             points = [p for p in self.plan.points if p.sync and p.block in region.left]
             if not points or not any(sync + 1 in self.k.regs.ready for sync in region.syncs):
                 continue
+            if self.k.take is not None and len(self.k.items) >= self.k.part:
+                added(self.k.items, 0, SCHEDULER)  # what was before has its origin
+                self.k.take(self.k)
             kept = self.k.label("Lkept")
             with c.scope():
                 gone = c.stemp()

@@ -156,7 +156,8 @@ def emit_kernel(
         if traits(block.last).ends_block:
             name_source(k, first, block.last)
         added(k.items, first, NEXT)
-    first = len(k.items)
+    # All that was written has its origin; the scheduler's code may be taken away, too.
+    first = len(k.items) if k.take is None else 0
     c = RuleEmitter(k, blocks[0].instructions[0], True)
     writer.scan(c)
     if placed:
