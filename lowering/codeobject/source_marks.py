@@ -50,7 +50,7 @@ class Marks:
                 self.uniform.append(at)
             if item.fence:
                 self._fence = at
-            elif self._fence >= 0:
+            elif self._fence >= 0 and item.origin != _ISLAND:  # which parts no fences
                 self.fences.append(self._fence)
                 self._fence = -1
             origin = item.origin

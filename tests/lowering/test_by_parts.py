@@ -13,10 +13,11 @@ import pytest
 from sassxlate.disasm.containers import load
 from sassxlate.disasm.containers.values import Cubin
 from sassxlate.disasm.rdna3 import encode_items, resolve_labels
-from sassxlate.disasm.rdna3.instruction import Inst, Item, Label, LabelRef
+from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item, Label, LabelRef
 from sassxlate.disasm.sass.codec.assembler import assemble_listing
 from sassxlate.errors import LoweringError, SassxlateError
 from sassxlate.lowering.builder.kernel_builder import KernelBuilder
+from sassxlate.lowering.codeobject.source_map import ISLAND
 from sassxlate.lowering.codeobject.source_marks import Marks, source_map
 from sassxlate.lowering.passes.long_branches import find_islands
 from sassxlate.lowering.pipeline import (
@@ -132,6 +133,20 @@ def test_an_island_stands_after_a_fence() -> None:
     assert [*moved.fences] == [1]
     code = resolve_labels(encode_items(with_branch))
     assert "fence 8\n" in moved.text(code)
+
+
+def test_an_island_stands_between_fences() -> None:
+    """They are one run, whether the island is there from the start or put in later."""
+    wait, move = Inst("s_waitcnt", (), fence=True), Inst("v_nop")
+    items: list[Item] = [move, wait, wait, move]
+    marks = Marks()
+    marks.add(items)
+    branch = Inst("s_nop", (), origin=InstOrigin(ISLAND))
+    with_branch = [*items[:2], branch, branch, *items[2:]]
+    moved = marks.with_islands([(2, 2)])
+    code = resolve_labels(encode_items(with_branch))
+    assert "fence 14\n" in moved.text(code)
+    assert moved.text(code) == source_map(with_branch, code)
 
 
 def test_items_are_not_needed_for_islands() -> None:
