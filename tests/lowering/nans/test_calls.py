@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sassxlate.cfg import Cfg, liveness
 from sassxlate.cfg.register_sets import FIRST, bit_number, tracked
 from sassxlate.disasm.containers import parse_cubin
 from sassxlate.disasm.sass.instruction import RegRef
+from sassxlate.errors import SassxlateError
 from sassxlate.lowering.kernel_graph import kernel_cfg
 from sassxlate.lowering.nans.bits import NanBits, facts_before, nan_bits
 from sassxlate.lowering.nans.calls import Calls
@@ -20,6 +22,7 @@ from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.verify import Proved, verify
 from sassxlate.lowering.verify.block.of_kernel import blocks
 from tests.disasm.sass.interpreter.launches import assembled, with_code
+from tests.lowering.nans import generated_calls
 
 KERNELS = Path(__file__).parents[3] / "fixtures" / "kernels"
 R = FIRST["R"]
@@ -207,3 +210,25 @@ def test_a_call_that_may_bring_another_place_back() -> None:
     for line in (first, f"@P0 {first}", f"{first}\nMOV R6, R5 ;"):
         (kernel,) = with_code(assembled(text.replace(first, line, 1), 80), 80).kernels
         assert bool(Calls(kernel_cfg(kernel)).named) == (line == first)
+
+
+def _same(seed: int) -> None:
+    prepared = generated_calls.of_seed(seed, (80, 90)[seed & 1])
+    wanted = prepared.interpreted()
+    assert np.flatnonzero(wanted != prepared.translated()).tolist() == []
+
+
+@pytest.mark.parametrize("seed", [4, 21, 47])
+def test_random_kernels_with_calls(seed: int) -> None:
+    _same(seed)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("seed", range(100, 300))
+def test_more_random_kernels_with_calls(seed: int) -> None:
+    try:
+        _same(seed)
+    except SassxlateError as error:
+        if error.code != "SX0214":  # some return early to code that waits for all
+            raise
+        pytest.skip("lanes wait for others that never come")
