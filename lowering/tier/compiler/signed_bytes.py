@@ -23,6 +23,9 @@ _WAYS: Final = frozenset(
 )  # fmt: skip
 _SWAPS: Final = "call @llvm.bswap."  # the same
 _FUNNELS: Final = ("call @llvm.fshl.", "call @llvm.fshr.")  # sums, of i16 and i64 once expanded
+# What may take bytes out of the upper half of an extension from 32 to 64 bits.  The half itself is
+# no such shift, but one by 31: indices are mostly such extensions, moved to the left and added.
+_UPPER: Final = frozenset(("lshr", "ashr", "bitcast", "extractelement", "shufflevector"))
 _DEPTH: Final = 12  # the backend's is 6, of nodes; here some are two values
 
 
@@ -38,21 +41,24 @@ def _copies_signs(value: Value) -> str:
 
 def _is_summed(function: Function, name: str) -> bool:
     """Whether a sum of bits may have a value's bytes: directly, or by way of what moves these."""
-    seen, work = {name}, [name]
+    first = function.values[name]
+    # Values that carry its bytes, and whether these may be those with the sign.
+    work = {name: not (first.op == "sext" and first.type == "i32")}
+    seen = dict(work)
     for depth in range(_DEPTH):
-        following: list[str] = []
-        for value in work:
+        following: dict[str, bool] = {}
+        for value, signs in work.items():
             for at in function.uses.get(value, ()):
                 result = function.result(at)
                 user = function.values.get(result)
-                if user is None or result in seen:
+                if user is None or (result in seen and seen[result] >= signs):
                     continue
                 summed = user.op == "or" or (depth > 0 and user.op in _SUMS)
-                if summed or user.op.startswith(_FUNNELS):
+                if (signs and summed) or user.op.startswith(_FUNNELS):
                     return True
-                if user.op in _WAYS or user.op.startswith(_SWAPS):
-                    seen.add(result)
-                    following.append(result)
+                if user.op in _WAYS or summed or user.op.startswith(_SWAPS):
+                    carried = signs or user.op in _UPPER or user.op.startswith(_SWAPS)
+                    seen[result] = following[result] = carried
         work = following
     return False
 

@@ -120,3 +120,21 @@ def test_extensions_on_the_way_to_a_sum() -> None:
         "  %s = shl i32 %a, 8\n  %c = xor i32 %s, %y\n  ret i32 %c"
     )
     assert "call i32 @llvm.amdgcn.softwqm.i32(i32 %a.signs)" in text
+
+
+@pytest.mark.parametrize(
+    ("on", "hidden"),
+    [
+        ("  %s = shl i64 %a, 2\n  %c = add i64 %s, %b", False),  # an index in an address
+        ("  %c = or i64 %a, %b", False),
+        ("  %s = lshr i64 %a, 16\n  %c = or i64 %s, %b", True),
+        ("  %s = shl i64 %a, 16\n  %r = lshr i64 %s, 32\n  %c = or i64 %r, %b", True),
+    ],
+)
+def test_extensions_to_64_bits(on: str, hidden: bool) -> None:
+    """The upper half has the sign alone, not bytes and the sign, until it is moved to the right."""
+    text = _known(
+        f"  %b = load i64, ptr %p\n  %a = sext i32 %x to i64\n{on}\n"
+        "  %t = trunc i64 %c to i32\n  ret i32 %t"
+    )
+    assert ("softwqm" in text) is hidden
