@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,7 +13,7 @@ def replace_file(path: Path, data: bytes, mode: int = 0o666) -> None:
     ``mode`` is the file's, before the umask.  The temporary name has the process's number, so that
     what a killed process left can be removed.  Raises OSError.
     """
-    temporary = path.with_name(f".tmp-{os.getpid()}-{secrets.token_hex(4)}")
+    temporary = path.with_name(f".tmp-{os.getpid()}-{os.urandom(4).hex()}")
     try:
         with open(temporary, "xb", opener=lambda p, flags: os.open(p, flags, mode)) as file:
             file.write(data)

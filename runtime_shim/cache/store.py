@@ -17,7 +17,6 @@ import contextlib
 import errno
 import fcntl
 import hashlib
-import logging
 import os
 import shutil
 import time
@@ -28,8 +27,6 @@ from pathlib import Path
 from sassxlate.errors import ServiceError
 from sassxlate.files import replace_file
 from sassxlate.runtime_shim import trusted
-
-log = logging.getLogger("sassxlate.service")
 
 AREAS = ("module", "kernel", "host", "verdict", "run", "tmp")
 DEFAULT_SIZE = 2 << 30
@@ -135,6 +132,12 @@ class Cache:
         return path
 
 
+def _inform(message: str, about: object) -> None:
+    import logging  # which every start of an application would take milliseconds to import
+
+    logging.getLogger("sassxlate.service").info(message, about)
+
+
 def load(path: Path) -> bytes | None:
     """The content of a cache file, marked as used now; None if there is no usable one.
 
@@ -143,13 +146,13 @@ def load(path: Path) -> bytes | None:
     try:
         data, used = trusted.read(path)
     except trusted.UntrustedError as error:
-        log.info("%s", error)
+        _inform("%s", error)
         return None
     except OSError:
         return None
     content = unseal(path.name, data)
     if content is None:
-        log.info("%s is damaged", path)
+        _inform("%s is damaged", path)
         with contextlib.suppress(OSError):
             path.unlink()
         return None
