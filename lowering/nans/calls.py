@@ -1,13 +1,13 @@
 """Which registers go past a call: those that the code of the called functions does not name.
 
-A lane comes back from a function to the place after its own call.  A register that no instruction
+Each thread comes back from a function to the place after its own call.  A register that no instruction
 of the function names, nor of those that it calls, is there what it was before the call, whatever
 other calls bring into the function.  So what is known of such a register goes along the edge from
 the call to its return site, and does not enter the function; what is known of the others goes
 through the function's blocks, where all calls meet.
 
 That it comes back there is seen in the code: each call's block sets the address after the call.  If
-one does not (a lane may bring another call's address), all goes through the functions.
+one does not (some threads may bring another call's address), all goes through the functions.
 
 Otherwise each call would bring what is known of all registers to the places after all other calls:
 as many places as there are calls and live registers, each of which is made anew several times.
@@ -32,7 +32,7 @@ class Calls:
     ``named``: by a block that ends with a call the registers, as numbers of bits, of which what is
     known goes through the called function.  ``sites``: by the block after a call the block that
     calls.  Calls are left out of both where all goes through the function: its code runs without a
-    call, too, or a lane may come back to another place.
+    call, too, or threads may come back to another place.
     """
 
     def __init__(self, cfg: Cfg) -> None:

@@ -231,7 +231,7 @@ class State:
         return Val("%init.lanes", 1, True)
 
     def lanes_here(self) -> str:
-        """`exec_lanes` of AVX-512 in an arm, which leaves nothing behind for the block."""
+        """`exec_lanes` of AVX-512 in an arm, where nothing is kept for the block."""
         begun = self._begun_lanes()
         if begun is not None:
             return begun.ref

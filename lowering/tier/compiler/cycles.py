@@ -1,6 +1,6 @@
 """Cycles of a module's functions that have several entries.
 
-LLVM's code generation for AMD puts a block of choices in front of such a cycle (FixIrreducible).
+LLVM's code generation for AMD puts a block of choices before such a cycle (FixIrreducible).
 Where a block of the cycle goes to its header or to another of its entries, LLVM 22 loses what the
 other entry's phis take from that block: they become poison, a branch on them anything.  Neither its
 verifier nor its assertions notice.  So no such module is compiled (paths_s15_0048 of the random
