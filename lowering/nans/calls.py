@@ -1,10 +1,10 @@
 """Which registers go past a call: those that the code of the called functions does not name.
 
 Each thread comes back from a function to the place after its own call.  A register that no
-instruction of the function names, nor of those that it calls, is there what it was before the call, whatever
-other calls bring into the function.  So what is known of such a register goes along the edge from
-the call to its return site, and does not enter the function; what is known of the others goes
-through the function's blocks, where all calls meet.
+instruction of the function names, nor of those that it calls, is there what it was before the call,
+whatever other calls bring into the function.  So what is known of such a register goes along the
+edge from the call to its return site, and does not enter the function; what is known of the others
+goes through the function's blocks, where all calls meet.
 
 That it comes back there is seen in the code: each call's block sets the address after the call.  If
 one does not (some threads may bring another call's address), all goes through the functions.
