@@ -4,7 +4,7 @@ LLVM's code generation for AMD puts a block of choices before such a cycle (FixI
 Where a block of the cycle goes to its header or to another of its entries, LLVM 22 loses what the
 other entry's phis take from that block: they become poison, a branch on them anything.  Neither its
 verifier nor its assertions notice.  So no such module is compiled (paths_s15_0048 of the random
-kernels was wrong on an H200's inputs; `test_cycles.py`).
+kernels was wrong beside an H200; `test_cycles.py`).
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from sassxlate.cfg.dominators import immediate_dominators
-from sassxlate.lowering.tier.compiler.ssa import NAME
+from sassxlate.lowering.tier.compiler.ssa import LABEL, NAME
 
-_LABEL: Final = re.compile(r'("[^"]*"|[-\w.$]+):')
 _TO: Final = re.compile(rf"label ({NAME})")
 
 
@@ -33,7 +32,7 @@ def _graphs(text: str) -> Iterator[dict[str, list[str]]]:
         elif line == "}":
             yield after
             after = None
-        elif label := _LABEL.match(line):
+        elif label := LABEL.match(line):
             block = "%" + label[1]
             if list(after) == [""] and not after[""]:
                 after[""] = [block]  # the first block has a name

@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from sassxlate.lowering.tier.compiler.ssa import LABEL, NAME
+
 # What TargetTransformInfo may call free, and calls of it.
 _FREE = frozenset(
     ("trunc", "zext", "sext", "bitcast", "addrspacecast", "inttoptr", "ptrtoint", "getelementptr",
@@ -19,13 +21,11 @@ _FREE = frozenset(
      "fneg", "fptrunc", "fpext")
 )  # fmt: skip
 _FREE_CALL = "@llvm.fabs."
-_NAME = r'%(?:"[^"]*"|[-\w.$]+)'
-_RESULT = re.compile(rf"  ({_NAME}) = (?:tail )?([a-z]+)\b")
+_RESULT = re.compile(rf"  ({NAME}) = (?:tail )?([a-z]+)\b")
 _PHI = re.compile(
-    rf"  {_NAME} = phi (?:(?:nnan|ninf|nsz|arcp|contract|afn|reassoc|fast) )*([^\[]+) \["
+    rf"  {NAME} = phi (?:(?:nnan|ninf|nsz|arcp|contract|afn|reassoc|fast) )*([^\[]+) \["
 )
-_INCOMING = re.compile(rf"\[ ({_NAME}), ({_NAME}) \]")
-_LABEL = re.compile(r'("[^"]*"|[-\w.$]+):')
+_INCOMING = re.compile(rf"\[ ({NAME}), ({NAME}) \]")
 _TERMINATORS = ("br", "switch", "ret", "unreachable")
 _MANGLED = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}
 _INTEGER = re.compile(r"i(\d+)")
@@ -111,7 +111,7 @@ def _ends(lines: Sequence[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     name = ""
     for at, line in enumerate(lines):
-        if label := _LABEL.match(line):
+        if label := LABEL.match(line):
             name = "%" + label[1]
         elif line.startswith("  ") and line[2:].split(" ", 1)[0] in _TERMINATORS:
             found.setdefault(name, at)

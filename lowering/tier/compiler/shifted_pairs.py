@@ -11,16 +11,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-_NAME = r'%(?:"[^"]*"|[-\w.$]+)'
-_RESULT = re.compile(rf"  ({_NAME}) = ")
+from sassxlate.lowering.tier.compiler.ssa import LABEL, NAME
+
+_RESULT = re.compile(rf"  ({NAME}) = ")
 _FUNNEL = re.compile(
-    rf"  ({_NAME}) = (?:tail )?call i32 @llvm\.fshl\.i32\(i32 ({_NAME}), i32 ({_NAME}), i32 (\d+)\)"
+    rf"  ({NAME}) = (?:tail )?call i32 @llvm\.fshl\.i32\(i32 ({NAME}), i32 ({NAME}), i32 (\d+)\)"
     r"(.*)"
 )
 _SHIFT = re.compile(
-    rf"  ({_NAME}) = (shl|lshr|ashr)(?: nuw| nsw| exact)* i32 ({_NAME}), (\d+)(?=,|$)"
+    rf"  ({NAME}) = (shl|lshr|ashr)(?: nuw| nsw| exact)* i32 ({NAME}), (\d+)(?=,|$)"
 )
-_LABEL = re.compile(r'("[^"]*"|[-\w.$]+):')
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
     for at, line in enumerate(lines):
         if line.startswith("define "):
             start = at + 1
-        elif start is not None and (_LABEL.match(line) or line == "}"):
+        elif start is not None and (LABEL.match(line) or line == "}"):
             yield start, at
             start = None if line == "}" else at + 1
 

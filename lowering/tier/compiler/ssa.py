@@ -21,7 +21,7 @@ _CHOSEN: Final = re.compile(r"i1 ([^ ,]+), (i\d+|float|double|half) ([^ ,]+), \2
 _CAST: Final = re.compile(rf"{_FLAGS}(\S+) ([^ ,<]+) to (.+)$")
 _CALLED: Final = re.compile(r"(\S+) (@[\w.]+)\((.*)\)(?: #\d+)?$")
 _FUNCTION: Final = re.compile(r"@[\w.]+\(")
-_LABEL: Final = re.compile(r'("[^"]*"|[-\w.$]+):')
+LABEL: Final = re.compile(r'("[^"]*"|[-\w.$]+):')
 # By how lines go on after the result's name.
 _QUIET: Final = re.compile(
     rf"  {NAME} = (?!(?:tail )?call |cmpxchg |atomicrmw |load (?:volatile|atomic) )"
@@ -103,7 +103,7 @@ class Function:
 
     def starts(self) -> list[int]:
         """The first line of each block that has a label."""
-        return [at for at, line in enumerate(self.lines) if _LABEL.match(line)]
+        return [at for at, line in enumerate(self.lines) if LABEL.match(line)]
 
     def result(self, at: int) -> str:
         """The name of a line's result; empty if it has none."""
@@ -160,4 +160,4 @@ def _named(lines: Sequence[str]) -> list[str]:
             if label.match(line) else value.sub(r"%value.\1", line) for line in lines]  # fmt: skip
 
 
-__all__ = ["NAME", "Function", "Value", "changed", "keeps_memory"]
+__all__ = ["LABEL", "NAME", "Function", "Value", "changed", "keeps_memory"]

@@ -6,29 +6,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.disasm.sass.interpreter.launches import Prepared, assembled, with_code
+from tests.disasm.sass.interpreter.launches import WORDS_OF_A_AND_B, Prepared, assembled, with_code
 
 _NUMBERS = (
     0x01000001, 0x80800044, 0x00800000, 0x80800001, 0x01000003, 0x007FFFFF, 0x00000001, 0x80000001,
     0x81000007, 0x80800000, 0x3F800000, 0x80000000,
 )  # fmt: skip
 _WORDS = 3  # of ``out`` a thread: what memory had and has, and what was added
-_LISTING = f"""
-S2R R0, SR_TID.X ;
-ULDC.64 UR4, c[0x0][0x160] ;
-MOV R14, UR4 ;
-MOV R15, UR5 ;
-IMAD.WIDE R14, R0, 0x4, R14 ;
-ULDC.64 UR4, c[0x0][0x168] ;
-MOV R16, UR4 ;
-MOV R17, UR5 ;
-IMAD.WIDE R16, R0, 0x4, R16 ;
-ULDC.64 UR4, c[0x0][0x170] ;
-MOV R2, UR4 ;
-MOV R3, UR5 ;
-IMAD.WIDE R2, R0, {4 * _WORDS:#x}, R2 ;
-LDG.E R8, [R14.64] ;
-LDG.E R9, [R16.64] ;
+_LISTING = f"""{WORDS_OF_A_AND_B}IMAD.WIDE R2, R0, {4 * _WORDS:#x}, R2 ;
 STG.E [R2.64], R8 ;
 STG.E [R2.64+0x4], R8 ;
 @FORM@ ;

@@ -9,23 +9,8 @@ import numpy as np
 import pytest
 
 from sassxlate.lowering.tier.compiler.signed_bytes import known_signs
-from tests.disasm.sass.interpreter.launches import Prepared, assembled, with_code
+from tests.disasm.sass.interpreter.launches import WORDS_OF_A_AND_B, Prepared, assembled, with_code
 
-_HEAD = """S2R R0, SR_TID.X ;
-ULDC.64 UR4, c[0x0][0x160] ;
-MOV R14, UR4 ;
-MOV R15, UR5 ;
-IMAD.WIDE R14, R0, 0x4, R14 ;
-ULDC.64 UR4, c[0x0][0x168] ;
-MOV R16, UR4 ;
-MOV R17, UR5 ;
-IMAD.WIDE R16, R0, 0x4, R16 ;
-ULDC.64 UR4, c[0x0][0x170] ;
-MOV R2, UR4 ;
-MOV R3, UR5 ;
-LDG.E R8, [R14.64] ;
-LDG.E R9, [R16.64] ;
-"""
 _SHIFTS = (
     "SHF.R.S32.HI R10, RZ, 0x8, R12", "SHF.R.S32.HI R10, RZ, 0x10, R12",
     "SHF.R.S32.HI R10, RZ, 0x18, R12", "SGXT R10, R12, 0x10", "PRMT R10, R12, 0xbb32, RZ",
@@ -54,7 +39,7 @@ def test_words_of_bytes_with_signs() -> None:
         for to, of in ((12, 8), (13, 9)):
             body += f"IMAD R{to}, R{of}, {0x1234567 + 2 * n:#x}, RZ ;\n"
         body += f"{shift} ;\n{total} ;\nSTG.E [R2.64+{4 * n + 4:#x}], R11 ;\n"
-    code = assembled(_HEAD + body + "EXIT ;\n.L_1:\nBRA `(.L_1) ;\n", 80)
+    code = assembled(WORDS_OF_A_AND_B + body + "EXIT ;\n.L_1:\nBRA `(.L_1) ;\n", 80)
     rng = np.random.default_rng(1)
     words = [rng.integers(0, 1 << 32, 32, dtype=np.uint64).astype(np.uint32) for _ in range(2)]
     out = np.zeros(32 * len(pairs) + 1, np.uint32)

@@ -27,6 +27,24 @@ KERNELS = ROOT / "fixtures" / "kernels"
 Words = NDArray[np.uint32]
 Shape = tuple[int, int, int]
 
+# Of a kernel for sm_80 of one block: R8 and R9 are the thread's words of a and b, R2 and R3 the
+# address of out, R0 the thread's number.
+WORDS_OF_A_AND_B = """S2R R0, SR_TID.X ;
+ULDC.64 UR4, c[0x0][0x160] ;
+MOV R14, UR4 ;
+MOV R15, UR5 ;
+IMAD.WIDE R14, R0, 0x4, R14 ;
+ULDC.64 UR4, c[0x0][0x168] ;
+MOV R16, UR4 ;
+MOV R17, UR5 ;
+IMAD.WIDE R16, R0, 0x4, R16 ;
+ULDC.64 UR4, c[0x0][0x170] ;
+MOV R2, UR4 ;
+MOV R3, UR5 ;
+LDG.E R8, [R14.64] ;
+LDG.E R9, [R16.64] ;
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
