@@ -16,14 +16,15 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-_NAME: Final = r'%(?:"[^"]*"|[-\w.$]+)'
+from sassxlate.lowering.tier.compiler.ssa import NAME
+
 _CONVERSION: Final = "@llvm.experimental.constrained.fpext.f32.f16("
 _EXTENDED: Final = re.compile(
-    rf"  ({_NAME}) = (?:tail )?call float {re.escape(_CONVERSION)}half ([^,]+), [^)]*\)[^,]*(.*)"
+    rf"  ({NAME}) = (?:tail )?call float {re.escape(_CONVERSION)}half ([^,]+), [^)]*\)[^,]*(.*)"
 )
-_USE: Final = re.compile(rf"(?<![-\w.$@%]){_NAME}(?![-\w.$])")
-_SUM: Final = re.compile(rf"  ({_NAME}) = (fadd|fsub|fmul) float ([^,]+), ([^,]+)(?=,|$)(.*)")
-_FUSED: Final = re.compile(rf"  {_NAME} = (?:tail )?call float @llvm\.fma\.f32\(")
+_USE: Final = re.compile(rf"(?<![-\w.$@%]){NAME}(?![-\w.$])")
+_SUM: Final = re.compile(rf"  ({NAME}) = (fadd|fsub|fmul) float ([^,]+), ([^,]+)(?=,|$)(.*)")
+_FUSED: Final = re.compile(rf"  {NAME} = (?:tail )?call float @llvm\.fma\.f32\(")
 _MOST: Final = 2  # uses of a conversion; two sums without one may be issued together
 _ONE: Final = "%mixed.one"
 _GIVEN: Final = f'  {_ONE} = call float asm "", "=s,0"(float 1.0)'
